@@ -1,0 +1,1 @@
+"""What others must supply to the engine, as protocols: no behaviour, only shapes and their promises."""

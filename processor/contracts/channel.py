@@ -1,0 +1,24 @@
+"""The link between two subtasks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from processor.records.elements import Element
+
+
+class ChannelSender(Protocol):
+    def ready(self) -> bool:
+        """Whether a batch may be sent now; False is back-pressure. Marks may always be sent: there are
+        few, and one that had to wait could make a barrier wait for itself."""
+        ...
+
+    def send(self, element: Element) -> None: ...
+
+
+class ChannelReceiver(Protocol):
+    def peek(self) -> Element | None: ...
+
+    def take(self) -> Element:
+        """The next element; only when ``peek`` shows one."""
+        ...

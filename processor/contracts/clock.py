@@ -1,0 +1,17 @@
+"""Time as an argument."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Two clocks, never mixed: time-outs are monotonic, processing time is wall time (R28)."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that never go back and do not follow changes of the wall clock."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970 UTC; may jump either way."""
+        ...

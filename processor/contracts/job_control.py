@@ -1,0 +1,50 @@
+"""What the outside may ask of a running job: the one entry of the control socket, the command line, and
+later of the HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from processor.ids import CheckpointId, JobName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A picture of a running job, cheap to take and safe to show."""
+
+    job: JobName
+    state: str
+    attempt: int
+    last_checkpoint: int | None
+    published_checkpoint: int | None
+    records_in: int
+    records_out: int
+    restarts: int
+    uptime_ms: int
+    waiting_for: str
+    """What holds up checkpoints, such as a sink cluster that cannot be reached (R13); "" when nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Answer to a request: a checkpoint (and a path, for a savepoint), or the reason it was refused."""
+
+    checkpoint: CheckpointId | None = None
+    path: str = ""
+    refused: str = ""
+
+
+class JobControl(Protocol):
+    """Calls come from any thread; answers are delivered exactly once, from the job's thread."""
+
+    def status(self) -> JobStatus: ...
+
+    def checkpoint(self, answer: Callable[[Outcome], None]) -> None: ...
+
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None: ...
+
+    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
+        """Take a last checkpoint (or savepoint), publish it, end (R24)."""
+        ...

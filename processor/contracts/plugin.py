@@ -1,0 +1,41 @@
+"""What a connector's package offers to the engine, found by entry point ``processor.plugins``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import typer
+    from pydantic import BaseModel
+
+
+class Plugin(Protocol):
+    """One connector family. Importing the plugin's module must be cheap; its clients load when used."""
+
+    @property
+    def name(self) -> str:
+        """The name of its settings section: ``kafka``."""
+        ...
+
+    def settings_model(self) -> type[BaseModel]:
+        """The pydantic model of its section; every field has a default."""
+        ...
+
+    def dev_commands(self) -> typer.Typer | None:
+        """Commands mounted as ``processor dev NAME …``."""
+        ...
+
+    def doctor(self, settings: object) -> list[DoctorFinding]:
+        """Try, on the real outside system, what exactly-once relies on (R31)."""
+        ...
+
+
+class DoctorFinding(Protocol):
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def passed(self) -> bool: ...
+
+    @property
+    def detail(self) -> str: ...

@@ -1,0 +1,102 @@
+"""Keyed state of one step in one subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from processor.contracts.completion import Completion
+from processor.contracts.file_store import FileStore
+from processor.fault_points import FaultHook, no_faults
+from processor.ids import CheckpointId, KeyGroupRange, StepName
+from processor.protocol.entries import StateFile
+from processor.records.batch import Key
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """One declared state: its name within the step and the type of its values."""
+
+    name: str
+    kind: Any
+    """A type msgspec can encode and decode."""
+
+
+class KeyedTable(Protocol[T]):
+    """Values by key. Absent is None from ``get``; falsy and empty values are values like any other."""
+
+    def get(self, key: Key) -> T | None: ...
+
+    def put(self, key: Key, value: T) -> None: ...
+
+    def remove(self, key: Key) -> None: ...
+
+
+class Timers(Protocol):
+    """Timers of all keys, de-duplicated by (kind, key, time), part of every snapshot (B6)."""
+
+    def add_event(self, key: Key, time_ms: int) -> None: ...
+
+    def add_processing(self, key: Key, time_ms: int) -> None: ...
+
+    def due_event(self, watermark_ms: int) -> Iterator[tuple[int, Key]]:
+        """Take event-time timers with time <= watermark in (time, encoded key) order, those included that
+        are added while iterating and are due."""
+        ...
+
+    def due_processing(self, now_ms: int) -> Iterator[tuple[int, Key]]: ...
+
+    def next_processing_ms(self) -> int | None: ...
+
+
+class KeyedState(Protocol):
+    """All tables and timers of one step in one subtask. One thread, but for the completions."""
+
+    def table(self, name: str) -> KeyedTable[Any]: ...
+
+    @property
+    def timers(self) -> Timers: ...
+
+    def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
+        """Freeze what changed since the last cut: bounded, no I/O. Completions run one after another, in
+        the order of their cuts, possibly on another thread; a discarded one is folded into the next."""
+        ...
+
+    def pressed(self) -> bool:
+        """The cache is full of state that only a completion may write: stop the sources until then."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedStateRequest:
+    """What a step asks of a backend when it opens."""
+
+    step: StepName
+    subtask_index: int
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    tables: Sequence[TableSpec]
+    described: Mapping[str, str]
+    """States with a description of their type, as the manifest keeps them."""
+    files: FileStore
+    file_prefix: str
+    token: Callable[[], str]
+    restored: Sequence[StateFile]
+    """Files whose ranges meet ``key_groups``; keys outside are left out."""
+    faults: FaultHook = field(default=no_faults)
+
+
+class StateBackend(Protocol):
+    """Memory or RocksDB, chosen by a setting."""
+
+    @property
+    def name(self) -> str: ...
+
+    def open(self, request: KeyedStateRequest) -> KeyedState:
+        """An empty state, or one with what ``restored`` holds. Raises DamagedFile by name."""
+        ...

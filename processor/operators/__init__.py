@@ -1,0 +1,1 @@
+"""What happens to records inside a subtask: operators, and the chain that calls them one after another."""

@@ -1,0 +1,180 @@
+"""The entries of the decision log, and what a checkpoint consists of.
+
+An entry is the decision (R5): once its place is taken, the checkpoint is decided. Three kinds: a seal (R1), a
+rewind (R3), a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from processor.ids import (
+    Attempt,
+    CheckpointId,
+    FileRef,
+    Incarnation,
+    JobName,
+    KeyGroupRange,
+    Marker,
+    Place,
+    Position,
+    PublisherId,
+    SplitId,
+    StepName,
+    SubtaskId,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """Keyed state of one step of one subtask, timers included."""
+
+    step: StepName
+    file: FileRef
+    key_groups: KeyGroupRange
+    """Every key in the file belongs to this range."""
+    states: Mapping[str, str]
+    """Declared states by name with a description of their type, for compatibility and inspection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxFile:
+    """Output of one sink subtask from one cut to the next. ``rows`` is never 0: empty outboxes have no file."""
+
+    publisher: PublisherId
+    cut: CheckpointId
+    """The checkpoint at whose cut it was closed; it is decided by this or a later one (R9)."""
+    file: FileRef
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """Where the source step of one subtask stands."""
+
+    step: StepName
+    positions: Mapping[SplitId, Position]
+    watermarks: Mapping[SplitId, int] = field(default_factory=dict)
+    """Largest event time seen per split: the state of the watermark generators (R27)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtaskSnapshot:
+    """What one subtask contributes to one checkpoint."""
+
+    subtask: SubtaskId
+    keyed: tuple[StateFile, ...] = ()
+    sources: tuple[SourceState, ...] = ()
+    outboxes: tuple[OutboxFile, ...] = ()
+    """All undecided outboxes of the subtask, oldest first (R9)."""
+    watermark_ms: int | None = None
+    """Event time of the subtask at the cut; restored per key group (R27)."""
+    processing_time_ms: int = 0
+    """Processing time reached; it never goes back (R28)."""
+    finished: bool = False
+    """All inputs have ended; nothing follows but what the outboxes hold."""
+
+    def files(self) -> tuple[FileRef, ...]:
+        return tuple(s.file for s in self.keyed) + tuple(o.file for o in self.outboxes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkRecord:
+    """One sink as the seal lists it (R18): where it publishes, under how many identities."""
+
+    sink: StepName
+    parallelism: int
+    cluster: str
+    marker_store: str
+    targets: Mapping[str, str]
+
+    def publishers(self, job: JobName) -> tuple[PublisherId, ...]:
+        return tuple(PublisherId(job, self.sink, i) for i in range(self.parallelism))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobShape:
+    """What of a job must fit for its state to be restored."""
+
+    max_parallelism: int
+    parallelism: Mapping[StepName, int]
+    """Of every chain, by its first step."""
+    stateful: Mapping[StepName, Mapping[str, str]]
+    """Steps with state and their states with a description of the type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The first act of an attempt (R1). The first seal of a log mints the incarnation (R2)."""
+
+    place: Place
+    attempt: Attempt
+    nonce: str
+    incarnation: Incarnation
+    job: JobName
+    sinks: tuple[SinkRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """The branch changes: what follows descends from ``origin`` (R3)."""
+
+    place: Place
+    attempt: Attempt
+    nonce: str
+    incarnation: Incarnation
+    token: str
+    origin: str
+    """"fresh", or the path of the savepoint or checkpoint directory."""
+    parent: CheckpointId
+    """The newest checkpoint of the branch left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointEntry:
+    """A decided checkpoint: its manifest is its decision."""
+
+    place: Place
+    attempt: Attempt
+    nonce: str
+    incarnation: Incarnation
+    job: JobName
+    checkpoint: CheckpointId
+    parent: CheckpointId
+    """NO_CHECKPOINT for the first of a branch."""
+    taken_ms: int
+    """Wall time of the decision, for people only."""
+    shape: JobShape
+    subtasks: tuple[SubtaskSnapshot, ...]
+    expected: tuple[tuple[PublisherId, Marker], ...]
+    """For each identity the marker published before this checkpoint (R11)."""
+    condemned: tuple[str, ...] = ()
+    """Names of files that no kept checkpoint uses; only these may be deleted (R22)."""
+    savepoint: str = ""
+    """Directory of a savepoint asked for with this checkpoint."""
+    stop: bool = False
+    """Last of an attempt that was asked to stop (R24)."""
+
+    def outboxes(self) -> Mapping[PublisherId, tuple[OutboxFile, ...]]:
+        """Outboxes by identity, in the order in which their rows are numbered."""
+        grouped: dict[PublisherId, list[OutboxFile]] = {}
+        for subtask in self.subtasks:
+            for outbox in subtask.outboxes:
+                grouped.setdefault(outbox.publisher, []).append(outbox)
+        return {publisher: tuple(files) for publisher, files in sorted(grouped.items())}
+
+    def files(self) -> tuple[FileRef, ...]:
+        return tuple(file for subtask in self.subtasks for file in subtask.files())
+
+
+Entry = Seal | Rewind | CheckpointEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The note beside the log: everything up to ``checkpoint`` is out (R17). Losing it costs one look."""
+
+    incarnation: Incarnation
+    attempt: Attempt
+    checkpoint: CheckpointId

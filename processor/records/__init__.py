@@ -1,0 +1,1 @@
+"""What travels between steps: batches of records and the marks between them."""

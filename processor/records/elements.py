@@ -1,0 +1,52 @@
+"""What a channel carries: batches, and the marks that stand between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from processor.ids import Attempt, CheckpointId
+from processor.records.batch import Batch
+
+
+class BarrierKind(StrEnum):
+    CHECKPOINT = "checkpoint"
+    SAVEPOINT = "savepoint"
+    STOP = "stop"
+    """Last of a stop with savepoint, or of a graceful end: after it no element and no timer runs (R24)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier:
+    """The mark of one checkpoint in the data: everything before it belongs to the checkpoint."""
+
+    attempt: Attempt
+    checkpoint: CheckpointId
+    kind: BarrierKind
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """No record with a smaller timestamp is expected on this input, except late ones."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """This input is silent; event time does not wait for it until its next element."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfInput:
+    """Nothing follows on this input."""
+
+
+Element = Batch[Any] | Watermark | Barrier | Idle | EndOfInput
+
+MIN_TIME_MS = -(2**62)
+"""Before every timestamp: the watermark of an input that has not said anything."""
+
+MAX_TIME_MS = 2**62
+"""After every timestamp: the watermark at the end of a bounded input."""
