@@ -1,0 +1,1 @@
+"""Every knob, typed: units, sections, where each value came from."""
