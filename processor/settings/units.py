@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
 DURATION_UNITS_MS: Final[Mapping[str, int]] = {
     "d": 86_400_000,
@@ -64,6 +64,28 @@ def size_text(size: int) -> str:
     return _text(size, SIZE_UNITS_BYTES, smallest="B")
 
 
+def at_least_ms(smallest: int) -> AfterValidator:
+    """For ``Annotated[Duration, at_least_ms(10)]``: refuses shorter ones, in the unit a person would use."""
+
+    def check(value: int) -> int:
+        if value < smallest:
+            raise ValueError(f"{duration_text(value)} is too short: at least {duration_text(smallest)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def at_least_bytes(smallest: int) -> AfterValidator:
+    """For ``Annotated[Size, at_least_bytes(2**20)]``: refuses smaller ones."""
+
+    def check(value: int) -> int:
+        if value < smallest:
+            raise ValueError(f"{size_text(value)} is too small: at least {size_text(smallest)}")
+        return value
+
+    return AfterValidator(check)
+
+
 def _parsed(text: object, units: Mapping[str, int], *, largest: int, noun: str, example: str) -> int:
     names = list(reversed(list(units)))
     known = ", ".join(names)
@@ -103,7 +125,7 @@ Duration = Annotated[
     PlainSerializer(duration_text, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+\s*(ms|s|m|h|d)$", "examples": ["10s", "250ms"]}),
 ]
-"""A field of milliseconds, written with a unit. Defaults are ints of milliseconds: pydantic takes them as is."""
+"""A field of milliseconds, written with a unit; its default is an int, which pydantic takes as it is."""
 
 Size = Annotated[
     int,
@@ -111,4 +133,4 @@ Size = Annotated[
     PlainSerializer(size_text, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+\s*(B|KiB|MiB|GiB|TiB)$", "examples": ["64MiB"]}),
 ]
-"""A field of bytes, written with a unit of 1,024s. Defaults are ints of bytes: pydantic takes them as is."""
+"""A field of bytes, written with a unit of 1,024s; its default is an int, which pydantic takes as it is."""

@@ -1,0 +1,219 @@
+"""The sections of the settings that belong to the engine, and the whole that connectors' sections join.
+
+What changes results (maximum parallelism, lateness, names) belongs to the job, not here. Durations are ints of
+milliseconds and sizes ints of bytes, whatever unit they were written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from processor.ids import MAX_PARALLELISM_LIMIT
+from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
+
+
+class Section(BaseModel):
+    """Base of every section, connectors' included: frozen, strict about names, silent about values in errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False)
+
+
+class StateBackendName(StrEnum):
+    MEMORY = "memory"
+    ROCKSDB = "rocksdb"
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class CheckpointSettings(Section):
+    """When checkpoints are taken, where they are kept, how long they may take."""
+
+    directory: Path | None = Field(
+        default=None,
+        description="Directory of checkpoints and decision logs, one subdirectory a job. Required to run a job; "
+        "durable, and not shared by two jobs of one name.",
+    )
+    interval: Annotated[Duration, at_least_ms(10)] = Field(
+        default=1_000,
+        description="From the start of one checkpoint to the start of the next. Output appears once a "
+        "checkpoint is published, so this is most of the latency.",
+    )
+    timeout: Annotated[Duration, at_least_ms(100)] = Field(
+        default=60_000,
+        description="From the barrier to the last acknowledgement; later the checkpoint is given up. Waiting "
+        "for the checkpoint before to be published does not count.",
+    )
+    min_pause: Duration = Field(
+        default=0,
+        description="Least time between the end of one checkpoint and the start of the next.",
+    )
+    initial_delay_max: Duration = Field(
+        default=1_000,
+        description="The first periodic checkpoint starts after a random time up to this, so that jobs "
+        "started together do not write together.",
+    )
+    tolerated_failures: int = Field(
+        default=2,
+        ge=0,
+        description="Checkpoints that may fail in a row before the job restarts from the newest decided one.",
+    )
+    retained: int = Field(
+        default=2,
+        ge=2,
+        description="Decided checkpoints that are kept; never fewer than the newest and its parent.",
+    )
+    publish_timeout: Annotated[Duration, at_least_ms(1_000)] = Field(
+        default=120_000,
+        description="How long publishing a decided checkpoint may go unanswered before the job restarts and "
+        "publishes it again.",
+    )
+    decision_timeout: Annotated[Duration, at_least_ms(100)] = Field(
+        default=30_000,
+        description="How long the outcome of taking a place in the decision log may stay unknown before the "
+        "job restarts and finds out.",
+    )
+
+
+class RocksDbSettings(Section):
+    """The embedded store's own knobs, for each step with state in each subtask."""
+
+    write_buffer: Annotated[Size, at_least_bytes(2**20)] = Field(
+        default=32 * 2**20, description="Memory that collects writes before they go to a file."
+    )
+    block_cache: Annotated[Size, at_least_bytes(2**20)] = Field(
+        default=64 * 2**20, description="Memory for blocks read from files."
+    )
+    compression: Compression = Field(
+        default=Compression.LZ4, description="Of the store's files on the local disk."
+    )
+    background_jobs: int = Field(default=2, ge=1, le=64, description="Threads that flush and compact.")
+
+
+class StateSettings(Section):
+    """Where keyed state lives while the job runs."""
+
+    backend: StateBackendName = Field(
+        default=StateBackendName.MEMORY,
+        description="memory: in this process, the fastest. rocksdb: on the local disk, for state larger than "
+        "memory. A checkpoint of either restores into either.",
+    )
+    directory: Path | None = Field(
+        default=None,
+        description="Local scratch space for the rocksdb backend, emptied at every start; by default a fresh "
+        "directory of the system's temporary space. Never the only copy of anything.",
+    )
+    cache_entries_max: int = Field(
+        default=200_000,
+        ge=1_000,
+        description="Values of one step in one subtask held decoded in memory. When all of them are changed "
+        "and unwritten, sources wait for the checkpoint.",
+    )
+    rocksdb: RocksDbSettings = Field(default_factory=RocksDbSettings, description="The embedded store.")
+
+
+class RuntimeSettings(Section):
+    """How the job is run on this machine."""
+
+    parallelism: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_PARALLELISM_LIMIT,
+        description="Parallel copies of each step of a job that does not say itself.",
+    )
+    batch_records_max: int = Field(
+        default=2_000, ge=1, le=100_000, description="Most records a source hands on at once."
+    )
+    channel_batches_max: int = Field(
+        default=16,
+        ge=1,
+        le=10_000,
+        description="Batches waiting between two subtasks before the producer waits.",
+    )
+    outbox_bytes_max: Annotated[Size, at_least_bytes(2**16)] = Field(
+        default=64 * 2**20,
+        description="Undecided output of one sink subtask at which a checkpoint is asked for at once and sources "
+        "stop until it is taken. Soft: what is on its way still goes in.",
+    )
+    grace_period: Annotated[Duration, at_least_ms(100)] = Field(
+        default=30_000,
+        description="After SIGTERM or Ctrl-C: time for a last checkpoint and its publishing before the job ends "
+        "all the same. Nothing is lost then; the next start goes on from the checkpoint before.",
+    )
+    restart_attempts: int = Field(
+        default=10,
+        ge=0,
+        description="Failures in a row after which the job ends with the last one's exit code.",
+    )
+    restart_delay: Duration = Field(default=1_000, description="Wait between a failure and the restart.")
+    restart_reset_after: Annotated[Duration, at_least_ms(1_000)] = Field(
+        default=600_000,
+        description="Running this long without a failure sets the count of failures back to 0.",
+    )
+    discovery_interval: Annotated[Duration, at_least_ms(100)] = Field(
+        default=10_000, description="How often sources look for new partitions."
+    )
+    idle_wait: Annotated[Duration, at_least_ms(1)] = Field(
+        default=10, description="Longest wait for a first record while there is nothing else to do."
+    )
+
+
+class LogSettings(Section):
+    """What the process writes to standard error."""
+
+    format: LogFormat = Field(
+        default=LogFormat.TEXT, description="text: for people. json: one object a line."
+    )
+    level: LogLevel = Field(
+        default=LogLevel.INFO,
+        description="debug also prints the tracebacks of errors that are otherwise told in a sentence.",
+    )
+    progress_interval: Annotated[Duration, at_least_ms(100)] = Field(
+        default=5_000, description="How often the log says how far the job has come."
+    )
+
+
+CORE_SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
+    {
+        "checkpoint": CheckpointSettings,
+        "state": StateSettings,
+        "runtime": RuntimeSettings,
+        "log": LogSettings,
+    }
+)
+"""The engine's sections by name, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set: the engine's sections as attributes, connectors' by plugin name."""
+
+    checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
+    state: StateSettings = field(default_factory=StateSettings)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    plugins: Mapping[str, BaseModel] = field(default_factory=dict)
+    """As ``SourceContext.settings`` and ``SinkContext.settings`` take it."""
