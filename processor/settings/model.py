@@ -1,7 +1,7 @@
 """The sections of the settings that belong to the engine, and the whole that connectors' sections join.
 
-What changes results (maximum parallelism, lateness, names) belongs to the job, not here. Durations are ints of
-milliseconds and sizes ints of bytes, whatever unit they were written in.
+What changes results (maximum parallelism, lateness, names) belongs to the job, not here. Durations are ints
+of milliseconds and sizes ints of bytes, whatever unit they were written in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
 
 
 class Section(BaseModel):
-    """Base of every section, connectors' included: frozen, strict about names, silent about values in errors."""
+    """Base of every section, connectors' too: frozen, strict about names, silent about values in errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False)
 
@@ -54,8 +54,8 @@ class CheckpointSettings(Section):
 
     directory: Path | None = Field(
         default=None,
-        description="Directory of checkpoints and decision logs, one subdirectory a job. Required to run a job; "
-        "durable, and not shared by two jobs of one name.",
+        description="Directory of checkpoints and decision logs, one subdirectory a job. Required to run a "
+        "job; durable, and not shared by two jobs of one name.",
     )
     interval: Annotated[Duration, at_least_ms(10)] = Field(
         default=1_000,
@@ -155,13 +155,13 @@ class RuntimeSettings(Section):
     )
     outbox_bytes_max: Annotated[Size, at_least_bytes(2**16)] = Field(
         default=64 * 2**20,
-        description="Undecided output of one sink subtask at which a checkpoint is asked for at once and sources "
-        "stop until it is taken. Soft: what is on its way still goes in.",
+        description="Undecided output of one sink subtask at which a checkpoint is asked for at once and "
+        "sources stop until it is taken. Soft: what is on its way still goes in.",
     )
     grace_period: Annotated[Duration, at_least_ms(100)] = Field(
         default=30_000,
-        description="After SIGTERM or Ctrl-C: time for a last checkpoint and its publishing before the job ends "
-        "all the same. Nothing is lost then; the next start goes on from the checkpoint before.",
+        description="After SIGTERM or Ctrl-C: time for a last checkpoint and its publishing before the job "
+        "ends all the same. Nothing is lost then; the next start goes on from the checkpoint before.",
     )
     restart_attempts: int = Field(
         default=10,

@@ -1,0 +1,1 @@
+"""Runs a job: starts workers, drives the protocol, restarts what fails."""
