@@ -3,9 +3,9 @@
 Looked for in this order: `KAFKA_BOOTSTRAP_SERVERS`; Docker, if a daemon answers, by `docker/compose.yaml`;
 else a real broker from Kafka's own jars, through Maven and a Java runtime.
 
-`up`, `down` and `status` are for one broker that several programs share, kept in `build/kafka` of the checkout.
+`up`, `down` and `status` are for one broker that programs share, kept in `build/kafka` of the checkout.
 `start_broker` and `start_cluster` are for tests that need brokers of their own, to kill and to pause.
-Also a program: `python -m connectors.kafka.dev_broker up|down|status`.
+Also a program, for `make kafka-up`, which needs nothing else of the project.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ __all__ = [
     "MissingToolError",
     "Origin",
     "Status",
+    "brokers_answering",
     "down",
+    "free_ports",
     "start_broker",
     "start_cluster",
     "status",
@@ -51,6 +53,8 @@ __all__ = [
 ]
 
 BOOTSTRAP_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
+
+USAGE = "python -m connectors.kafka.dev_broker up [VERSION]|down|status"
 
 USUAL_PORT = 9092
 """Where the shared broker listens when nothing else does: the port that people try first."""
@@ -87,14 +91,14 @@ def shared_directory() -> Path:
 def up(directory: Path | None = None, *, version: str = DEFAULT_VERSION, port: int | None = None) -> str:
     """Find or start the shared broker; returns its bootstrap servers once it answers. Safe to call again.
 
-    Raises MissingToolError when there is nothing to run Kafka with, BrokerStartError when it does not come up.
+    Raises MissingToolError when there is nothing to run Kafka with, BrokerStartError when it stays silent.
     """
     outside = os.environ.get(BOOTSTRAP_VARIABLE)
     if outside:
         if not brokers_answering(outside, OUTSIDE_TIMEOUT_S):
             raise BrokerStartError(
-                f"{BOOTSTRAP_VARIABLE} is {outside}, but no Kafka answers there within {OUTSIDE_TIMEOUT_S:.0f} s. "
-                f"Start it, or unset the variable to have a broker started here."
+                f"{BOOTSTRAP_VARIABLE} is {outside}, but no Kafka answers there within "
+                f"{OUTSIDE_TIMEOUT_S:.0f} s. Start it, or unset the variable to have a broker started here."
             )
         return outside
     directory = directory or shared_directory()
@@ -203,6 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match chosen:
             case ["up"]:
                 print(up())
+            case ["up", version]:
+                print(up(version=version))
             case ["down"]:
                 down()
             case ["status"]:
@@ -210,9 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(describe(now))
                 return 0 if now.answers else 1
             case _:
-                print("usage: python -m connectors.kafka.dev_broker up|down|status", file=sys.stderr)
+                print(f"usage: {USAGE}", file=sys.stderr)
                 return 2
-    except (MissingToolError, BrokerStartError, dev_docker.DockerFailedError) as failed:
+    except (MissingToolError, BrokerStartError, dev_docker.DockerFailedError, ValueError) as failed:
         print(failed, file=sys.stderr)
         return 1
     return 0

@@ -26,7 +26,7 @@ DEBIAN_PACKAGES = {"java": "default-jre-headless", "mvn": "maven"}
 
 
 class MissingToolError(RuntimeError):
-    """A program that is needed is not there and cannot be installed from here; the message says what to do."""
+    """A program that is needed is missing and cannot be installed from here; the message says what to do."""
 
 
 def project_root() -> Path:
@@ -83,7 +83,7 @@ def exclusively(lock: Path) -> Iterator[None]:
 
 
 def _copy_jars(pom: Path, version: str, libs: Path) -> None:
-    """Copy into a folder beside `libs` and rename: a run that was interrupted leaves no half-filled `libs`."""
+    """Copy into a folder beside `libs` and rename: an interrupted run leaves no half-filled `libs`."""
     maven = _tool("mvn")
     find_java()  # Maven's own message for a missing Java names no remedy
     partial = Path(mkdtemp(prefix="libs-partial-", dir=libs.parent))

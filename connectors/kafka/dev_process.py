@@ -60,7 +60,7 @@ class ProcessIdentity:
         return True
 
     def stop(self, grace_s: float) -> None:
-        """SIGTERM, and SIGKILL when the process has not ended within `grace_s`. Does nothing if it is gone."""
+        """SIGTERM, and SIGKILL when it has not ended within `grace_s`. Does nothing if it is gone."""
         if not self.signal(signal.SIGTERM):
             return
         self.signal(signal.SIGCONT)  # a paused process would get the SIGTERM only when it is resumed
@@ -105,7 +105,7 @@ def _reap(pid: int) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Start time of a process in the words of the system, only good for comparing; None for none or a zombie."""
+    """Start time of a process in the system's words, good for comparing only; None for none or a zombie."""
     proc = Path("/proc")
     if (proc / "self" / "stat").exists():
         try:

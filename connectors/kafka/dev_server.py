@@ -1,4 +1,4 @@
-"""Real Kafka brokers run from Kafka's own jars: one, or a cluster, each a process that can be killed or paused."""
+"""Real Kafka brokers run from Kafka's own jars: one, or a cluster, each a process to kill or to pause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from connectors.kafka.dev_jars import DEFAULT_VERSION, find_java, kafka_jars
 from connectors.kafka.dev_process import POLL_INTERVAL_S, ProcessIdentity, spawn
@@ -221,15 +221,14 @@ def brokers_answering(bootstrap: str, timeout_s: float = METADATA_TIMEOUT_S) -> 
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    client = AdminClient(
-        {
-            "bootstrap.servers": bootstrap,
-            "log_level": 0,  # that nothing listens yet is expected, and no news for a terminal
-            "error_cb": _ignore,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 200,
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "log_level": 0,  # that nothing listens yet is expected, and no news for a terminal
+        "error_cb": _ignore,
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 200,
+    }
+    client = AdminClient(settings)
     try:
         return len(client.list_topics(timeout=timeout_s).brokers)
     except KafkaException:
@@ -300,6 +299,9 @@ def _settings(node: int, directory: Path, voters: str, brokers: int) -> dict[str
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
+        # A killed broker is let in again only after its session: 9 s by default, for every restart of a test.
+        "broker.session.timeout.ms": "4000",
+        "broker.heartbeat.interval.ms": "500",
         # The cleaner's default buffer, 128 MiB, would be a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
     }

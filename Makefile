@@ -1,0 +1,75 @@
+# Everything a newcomer needs, with `make` and nothing else: `setup` finds Python and makes .venv, the other
+# targets use it. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kills bench soak clean
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+# make kills N=20 SEED=7 WORKERS=2
+N ?= 10
+SEED ?=
+WORKERS ?=
+# make soak MINUTES=30
+MINUTES ?= 10
+# make test PYTEST_ARGS='-k broker -x'
+PYTEST_ARGS ?=
+# make kafka-up KAFKA_VERSION=3.9.1
+KAFKA_VERSION ?=
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  N=, SEED=, WORKERS= for kills; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
+
+setup: $(STAMP) ## makes .venv from the hashed lock; instant when nothing has changed
+	@:
+
+# The project is installed editable and without its dependencies: those come from the lock, checked by hash.
+# No build isolation, or the build would fetch a backend that no hash stands for.
+$(STAMP): requirements/dev.txt pyproject.toml .ci/python.bash
+	@bash .ci/python.bash $(VENV)
+	@echo "Installing the locked dependencies into $(VENV) ..."
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	@PYTHONWARNINGS=ignore $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock: setup ## makes the hashed locks anew from pyproject.toml
+	@export CUSTOM_COMPILE_COMMAND="make lock"; \
+	compile() { $(PYTHON) -m piptools compile --quiet --no-config --generate-hashes --allow-unsafe --strip-extras \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links "$$@" pyproject.toml; }; \
+	compile --output-file requirements/runtime.txt && \
+	compile --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+demo: setup ## a small job, killed on purpose while it runs, and the proof that nothing is lost or doubled
+	@$(PYTHON) -m examples.demo
+
+test: setup ## style, rooms, types and all tests; the summary comes last
+	@PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/checks.bash all
+
+lint: setup ## the checks of `make test` that need no running code
+	@bash .ci/checks.bash static
+
+kafka-up: setup ## finds or starts a Kafka, prints its bootstrap servers
+	@$(PYTHON) -m connectors.kafka.dev_broker up $(KAFKA_VERSION)
+
+kafka-down: setup ## stops it again and drops its data
+	@$(PYTHON) -m connectors.kafka.dev_broker down
+
+kafka-status: setup ## says where Kafka is and whether it answers
+	@$(PYTHON) -m connectors.kafka.dev_broker status
+
+kills: setup ## N kills (SIGKILL) of a running job at random moments, each audited
+	@$(PYTHON) -m tests.integration.kills --count $(N) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+
+bench: setup ## records per second, processor seconds and memory, against a real broker
+	@$(PYTHON) -m tests.performance.bench
+
+soak: setup ## kills and an audit over and over for MINUTES
+	@$(PYTHON) -m tests.integration.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+
+clean: ## removes .venv and build (stop the broker first: make kafka-down)
+	rm -rf $(VENV) build

@@ -1,0 +1,62 @@
+"""Fixtures that any test may ask for: a real Kafka, one to break, and topics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from connectors.kafka import dev_broker
+from tests.topics import TopicFactory, create_topic
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap servers of a Kafka that all tests of the run share: leave it as you found it.
+
+    The one of KAFKA_BOOTSTRAP_SERVERS if that is set, else one started for this run and stopped with it.
+    The developer's own broker (`make kafka-up`) is not used: tests fill it, and two runs would meet in it.
+    """
+    outside = os.environ.get(dev_broker.BOOTSTRAP_VARIABLE)
+    if outside:
+        yield dev_broker.up()
+        return
+    directory = tmp_path_factory.mktemp("kafka")
+    yield dev_broker.up(directory, port=dev_broker.free_ports(1)[0])
+    dev_broker.down(directory)
+
+
+@pytest.fixture
+def private_kafka(tmp_path: Path) -> Iterator[dev_broker.BrokerProcess]:
+    """A broker of this test alone, from Kafka's jars: to be killed, paused and restarted at will.
+
+    Whatever runs in its folder at the end, a restarted broker too, is killed.
+    """
+    directory = tmp_path / "broker"
+    yield dev_broker.start_broker(directory)
+    last = dev_broker.BrokerProcess.attached(directory)
+    if last is not None:
+        last.kill()
+
+
+@pytest.fixture
+def private_cluster(tmp_path: Path) -> Iterator[dev_broker.Cluster]:
+    """Three brokers of this test alone; three replicas, two of them in sync."""
+    directory = tmp_path / "cluster"
+    yield dev_broker.start_cluster(directory, brokers=3)
+    for folder in sorted(directory.iterdir()):
+        last = dev_broker.BrokerProcess.attached(folder)
+        if last is not None:
+            last.kill()
+
+
+@pytest.fixture
+def topic(kafka: str) -> TopicFactory:
+    """Makes topics on the shared Kafka: `topic("clicks", partitions=4)` returns the name of a new one."""
+
+    def make(name: str = "topic", *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        return create_topic(kafka, name, partitions=partitions, config=config)
+
+    return make

@@ -1,0 +1,48 @@
+"""Topics for tests: made with a name of their own, there for every reader once this returns."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Protocol
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.waiting import wait_until
+
+TOPIC_TIMEOUT_S = 30.0
+
+
+class TopicFactory(Protocol):
+    """What the fixture `topic` is: call it once for each topic that a test needs."""
+
+    def __call__(
+        self, name: str = "topic", *, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> str:
+        """Make a topic whose name begins with `name`; returns the whole name."""
+        ...
+
+
+def create_topic(
+    bootstrap: str,
+    name: str = "topic",
+    *,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    replicas: int = 1,
+) -> str:
+    """Make a topic, wait until its partitions have leaders, and return its unique name."""
+    unique = f"{name}-{uuid.uuid4().hex[:12]}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(
+        unique, num_partitions=partitions, replication_factor=replicas, config=dict(config or {})
+    )
+    admin.create_topics([topic], request_timeout=TOPIC_TIMEOUT_S)[unique].result(TOPIC_TIMEOUT_S)
+
+    def has_leaders() -> bool:
+        known = admin.list_topics(unique, timeout=TOPIC_TIMEOUT_S).topics[unique].partitions
+        return len(known) == partitions and all(partition.leader >= 0 for partition in known.values())
+
+    wait_until(has_leaders, TOPIC_TIMEOUT_S, f"all {partitions} partitions of {unique} have a leader")
+    return unique
