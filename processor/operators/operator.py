@@ -71,6 +71,8 @@ class OperatorContext:
     """Connectors' settings sections by plugin name."""
     policy: Policy
     clock: Clock
+    """Its ``wall_ms`` is the subtask's processing time: at least ``processing_time_ms``, and never going back
+    (R28). The subtask keeps the largest value it gave out in its snapshot."""
     token: Callable[[], str]
     """A name nobody else has (contracts/chance)."""
     count: Callable[[str, int], None]
@@ -83,6 +85,10 @@ class OperatorContext:
 
 class Operator(Protocol[In_contra, Out_co]):
     """One step in one subtask; called from one thread only. ``out`` may be used during the call only."""
+
+    def connect(self, sides: Mapping[str, Collector[Any]]) -> None:
+        """Collectors of the side outputs that somebody reads, by tag; once, before ``open``."""
+        ...
 
     def open(self, context: OperatorContext) -> None: ...
 
@@ -126,6 +132,9 @@ class Operator(Protocol[In_contra, Out_co]):
 
 class BaseOperator(Generic[Out_co]):
     """Defaults of an operator without state, timers or output of its own."""
+
+    def connect(self, sides: Mapping[str, Collector[Any]]) -> None:
+        return None
 
     def open(self, context: OperatorContext) -> None:
         return None

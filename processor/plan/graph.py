@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from processor.contracts.policy import Fail, Policy
-from processor.contracts.sink import AnySink
+from processor.contracts.sink import AnySink, Guarantee
 from processor.contracts.source import Source
 from processor.ids import MAX_PARALLELISM_DEFAULT, JobName, StepName
 from processor.operators.operator import AnyOperator
@@ -19,7 +19,7 @@ MAIN_OUTPUT = ""
 
 class EdgeKind(StrEnum):
     FORWARD = "forward"
-    """Same subtask index; chained where parallelism allows, else rebalanced by batch."""
+    """Same subtask index; chained where parallelism allows, else spread by whole batches."""
     KEYED = "keyed"
     """By key group. The producing side carries keys in its batches."""
 
@@ -33,6 +33,8 @@ class Edge:
     kind: EdgeKind = EdgeKind.FORWARD
     value_type: Any = None
     """Type of the values at run time (for codecs), None for plain values of unknown type."""
+    keyed: bool = False
+    """Batches on this edge carry keys; always true of a KEYED edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class Step:
     make: Callable[[], AnyOperator] | None = None
     """A fresh operator for each subtask."""
     sink: AnySink | None = None
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    """What the author asks of the sink; a sink that gives less is refused before anything runs."""
     policy: Policy = field(default_factory=Fail)
     parallelism: int | None = None
     """None: the job's."""
