@@ -20,6 +20,9 @@ In_contra = TypeVar("In_contra", contravariant=True)
 Out_co = TypeVar("Out_co", covariant=True)
 Out_contra = TypeVar("Out_contra", contravariant=True)
 
+MAIN_OUTPUT = ""
+"""Tag of a step's main output; side outputs are tagged by their attribute's name."""
+
 
 class Collector(Protocol[Out_contra]):
     """Takes what an operator emits, batch by batch. Side outputs have collectors of their own."""

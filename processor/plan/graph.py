@@ -11,10 +11,9 @@ from processor.contracts.policy import Fail, Policy
 from processor.contracts.sink import AnySink, Guarantee
 from processor.contracts.source import Source
 from processor.ids import MAX_PARALLELISM_DEFAULT, JobName, StepName
-from processor.operators.operator import AnyOperator
+from processor.operators.operator import MAIN_OUTPUT, AnyOperator
 
-MAIN_OUTPUT = ""
-"""Tag of a step's main output; side outputs are tagged by their attribute's name."""
+__all__ = ["MAIN_OUTPUT", "Edge", "EdgeKind", "EventTime", "JobGraph", "Step"]
 
 
 class EdgeKind(StrEnum):
