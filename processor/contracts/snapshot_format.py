@@ -1,100 +1,80 @@
 """Between keyed state and the file that keeps a snapshot of it.
 
-State turns entries into blocks of bytes and back; a format frames blocks, checks them and makes the file
-durable. The two rooms do not know each other: the runtime hands a format to a state backend.
-
-A block has two parallel columns in msgpack, so that it can be read without the job's code, and so that a
-million entries are a few hundred calls rather than a million:
-
-* ``values`` is one array of ``count`` values, each as msgspec encodes the declared type;
-* ``keys`` is one array of ``count`` keys, all of the kind that ``key_kind`` names.
+State hands over entries in blocks; a format encodes, frames and checks them and makes the file durable
+(``storage/snapshot_file``). State and storage do not know each other: the runtime hands a format to a
+backend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from processor.contracts.file_store import FileStore
+from processor.contracts.file_store import FileStore, FileWriter
 from processor.ids import FileRef, KeyGroupRange, StepName
+from processor.records.batch import Key
 
-BLOCK_ENTRIES_MAX = 4_096
-"""Entries of one block. Encoding one holds the interpreter for about half a millisecond, no longer."""
+BLOCK_ENTRIES_MAX = 4_000
+"""Entries state puts into one block. Encoding one holds the interpreter for about half a millisecond."""
 
-TIMERS_TABLE_PREFIX = "timers/"
-"""Tables with names that begin so hold timers; no declared state can have such a name."""
-
-
-class KeyKind(StrEnum):
-    """How the keys of one block are written."""
-
-    TEXT = "text"
-    """msgpack array of str."""
-    NUMBER = "number"
-    """msgpack array of int (64 bits)."""
-    ENCODED = "encoded"
-    """msgpack array of bytes, each made by ``records.key_groups.encode_key``; any mix of types."""
-    TIMER = "timer"
-    """msgpack array of [time in ms, key made by ``encode_key``]; values are all ``true``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateBlock:
-    """Some entries of one table, at most BLOCK_ENTRIES_MAX, in no promised order."""
-
-    table: str
-    key_groups: KeyGroupRange
-    """Every key of the block belongs to this range; it may be wider than needed."""
-    count: int
-    key_kind: KeyKind
-    keys: bytes
-    values: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotHeader:
-    """What a snapshot file says about itself, first."""
-
-    step: StepName
-    key_groups: KeyGroupRange
-    max_parallelism: int
-    states: Mapping[str, str]
-    """Declared states by name with a description of their type."""
+TIMER_TABLES = ("timers/event", "timers/processing")
+"""Tables of a snapshot that hold timers: one entry a timer, its key and its time in ms. A key comes once for
+each of its timers. No declared state can have such a name."""
 
 
 class SnapshotWriter(Protocol):
-    """A snapshot file being written. Used by one thread."""
+    """A snapshot being written. Used by one thread; ``finish`` or ``discard`` ends it."""
 
-    def append(self, block: StateBlock) -> None: ...
+    def block(self, table: int, groups: KeyGroupRange, keys: Sequence[Key], values: Sequence[object]) -> None:
+        """Append entries of one table, given by its place in ``tables``. ``groups`` covers the groups of all
+        keys. A value may be a ``msgspec.Raw``: bytes that are encoded already. Raises Unavailable."""
+        ...
 
     def finish(self) -> FileRef:
         """Make it durable. Raises Unavailable."""
         ...
 
     def discard(self) -> None:
-        """Give it up; idempotent, and without effect after ``finish``."""
+        """Give it up; idempotent."""
         ...
 
 
-class SnapshotReader(Protocol):
-    """A snapshot file being read."""
+class SnapshotEntries(Protocol):
+    """Entries of one table as they are read back: keys and values, one for one."""
 
     @property
-    def header(self) -> SnapshotHeader: ...
+    def table(self) -> str: ...
 
-    def blocks(self) -> Iterator[StateBlock]:
-        """All blocks, in the order written, once. Raises DamagedFile by name for anything that is not as it
-        was written; nothing read may be used before the iterator has ended without an error."""
-        ...
+    @property
+    def keys(self) -> Sequence[Key]: ...
+
+    @property
+    def values(self) -> Sequence[Any]: ...
 
 
 class SnapshotFormat(Protocol):
-    """How snapshots are laid out in a file."""
+    """How a snapshot of one step in one subtask is laid out in a file."""
 
-    def create(self, files: FileStore, name: str, header: SnapshotHeader) -> SnapshotWriter: ...
+    def create(
+        self,
+        writer: FileWriter,
+        *,
+        step: StepName,
+        max_parallelism: int,
+        key_groups: KeyGroupRange,
+        tables: Sequence[tuple[str, str]],
+    ) -> SnapshotWriter:
+        """Begin a snapshot. ``tables`` are names with descriptions of the type of their values; every key
+        to come belongs to ``key_groups``."""
+        ...
 
-    def open(self, files: FileStore, ref: FileRef) -> SnapshotReader:
-        """Raises DamagedFile by name when it is missing or not a snapshot file."""
+    def read(
+        self, files: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+    ) -> Iterator[SnapshotEntries]:
+        """Entries whose key group is in ``wanted``, block by block in the order written.
+
+        ``codecs`` gives the type of each table's values; ``msgspec.Raw`` leaves them encoded. Raises
+        DamagedFile by name; JobError for a table without a codec and for values that do not fit their type.
+        Nothing read may be trusted before the iterator has ended.
+        """
         ...
