@@ -1,0 +1,1 @@
+"""What keeps: files of checkpoints, the decision log beside them, and their formats."""
