@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kills bench soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills bench soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -42,6 +42,7 @@ lock: setup ## makes the hashed locks anew from pyproject.toml
 	compile() { $(PYTHON) -m piptools compile --quiet --no-config --generate-hashes --allow-unsafe --strip-extras \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links "$$@" pyproject.toml; }; \
 	compile --output-file requirements/runtime.txt && \
+	compile --build-deps-for wheel --only-build-deps --output-file requirements/build.txt && \
 	compile --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 
 demo: setup ## a small job, killed on purpose while it runs, and the proof that nothing is lost or doubled
@@ -61,6 +62,9 @@ kafka-down: setup ## stops it again and drops its data
 
 kafka-status: setup ## says where Kafka is and whether it answers
 	@$(PYTHON) -m connectors.kafka.dev_broker status
+
+kafka-jars: setup ## copies Kafka's jars to build/, for a broker or an image made from them
+	@$(PYTHON) -m connectors.kafka.dev_broker jars $(KAFKA_VERSION)
 
 kills: setup ## N kills (SIGKILL) of a running job at random moments, each audited
 	@$(PYTHON) -m tests.integration.kills --count $(N) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))

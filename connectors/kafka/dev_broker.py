@@ -10,6 +10,7 @@ Also a program, for `make kafka-up`, which needs nothing else of the project.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from enum import Enum
 from pathlib import Path
 
 from connectors.kafka import dev_docker
-from connectors.kafka.dev_jars import DEFAULT_VERSION, MissingToolError, exclusively, project_root
+from connectors.kafka.dev_jars import DEFAULT_VERSION, MissingToolError, exclusively, kafka_jars, project_root
 from connectors.kafka.dev_server import (
     HOST,
     START_TIMEOUT_S,
@@ -54,7 +55,7 @@ __all__ = [
 
 BOOTSTRAP_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
 
-USAGE = "python -m connectors.kafka.dev_broker up [VERSION]|down|status"
+USAGE = "python -m connectors.kafka.dev_broker up [VERSION]|down|status|jars [VERSION]"
 
 USUAL_PORT = 9092
 """Where the shared broker listens when nothing else does: the port that people try first."""
@@ -196,12 +197,11 @@ def _compose_project(directory: Path) -> str:
     """One compose project a folder, so that a test's Kafka is not the developer's."""
     if directory == shared_directory():
         return dev_docker.PROJECT
-    readable = "".join(letter for letter in directory.name.lower() if letter.isalnum())
-    return f"{dev_docker.PROJECT}-{readable or 'other'}"
+    return f"{dev_docker.PROJECT}-{hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:12]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`up`, `down` or `status`, for the Makefile; prints the bootstrap servers of what runs."""
+    """`up`, `down`, `status` or `jars`, for the Makefile; prints where what was asked for is."""
     chosen = list(sys.argv[1:] if arguments is None else arguments)
     try:
         match chosen:
@@ -211,6 +211,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(up(version=version))
             case ["down"]:
                 down()
+            case ["jars"]:
+                print(kafka_jars())
+            case ["jars", version]:
+                print(kafka_jars(version))
             case ["status"]:
                 now = status()
                 print(describe(now))

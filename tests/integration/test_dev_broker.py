@@ -199,4 +199,4 @@ def test_as_a_program_it_explains_itself() -> None:
         check=False,
     )
     assert asked.returncode == 2
-    assert "up [VERSION]|down|status" in asked.stderr
+    assert "up [VERSION]|down|status|jars [VERSION]" in asked.stderr
