@@ -22,6 +22,7 @@ from processor.storage.snapshot_file import (
     read_snapshot,
     read_snapshot_header,
 )
+from tests.unit.storage.damage import damages
 from tests.unit.storage.memory_files import MemoryFiles
 
 GROUPS = 16
@@ -181,20 +182,6 @@ def test_r08_any_damage_is_found_by_name_even_without_the_hash_of_the_file(data)
         return
     with pytest.raises(DamagedFile, match=r"a7/watch-0/s\.state"):
         entries(files, ref)
-
-
-def damages(whole: bytes) -> st.SearchStrategy[bytes]:
-    places = st.integers(0, len(whole) - 1)
-    spans = st.tuples(places, places).map(sorted)
-    flipped = st.tuples(places, st.integers(1, 255)).map(
-        lambda at: whole[: at[0]] + bytes([whole[at[0]] ^ at[1]]) + whole[at[0] + 1 :]
-    )
-    cut = places.map(lambda at: whole[:at])
-    zeroed = spans.map(lambda at: whole[: at[0]] + bytes(at[1] - at[0]) + whole[at[1] :])
-    removed = spans.map(lambda at: whole[: at[0]] + whole[at[1] :])
-    doubled = spans.map(lambda at: whole[: at[1]] + whole[at[0] :])
-    longer = st.binary(min_size=1, max_size=30).map(lambda more: whole + more)
-    return st.one_of(flipped, cut, zeroed, removed, doubled, longer)
 
 
 def test_r08_blocks_that_changed_places_are_found():
