@@ -1,0 +1,481 @@
+"""Decides about the checkpoints of one attempt: when one starts, when it is decided, published, over (A1-A16).
+
+A checkpoint passes four places, one at a time in each:
+
+    requested → pending → complete → deciding → publishing → completed
+                   └────────┴── given up: abort told to all, files condemned
+
+``complete`` waits until the checkpoint before it is published everywhere (R13); that wait is not part of the
+checkpoint's time-out, and meanwhile no further one starts. Late, doubled and unknown messages are results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from processor.ids import Attempt, CheckpointId, Marker, PublisherId, SubtaskId
+from processor.invariant import invariant
+from processor.protocol.coordinator_messages import (
+    Action,
+    Answer,
+    Broadcast,
+    Condemn,
+    CopySavepoint,
+    Decide,
+    DecisionLost,
+    DecisionTaken,
+    DecisionUnknown,
+    EndJob,
+    Event,
+    FailAttempt,
+    FencedByLog,
+    Ignored,
+    PublishedRecorded,
+    RecordPublished,
+    Requested,
+    Retain,
+    SavepointCopied,
+    Tick,
+)
+from processor.protocol.entries import OutboxFile, SubtaskSnapshot
+from processor.protocol.failure_manager import FailureManager
+from processor.protocol.messages import (
+    AbortCheckpoint,
+    Acknowledged,
+    CheckpointCompleted,
+    CheckpointDecided,
+    CheckpointKind,
+    Declined,
+    InjectBarrier,
+    Publication,
+    PublicationDone,
+    PublicationUnanswered,
+    ResumeSources,
+    SubtaskEnded,
+    SubtaskPressed,
+    SubtaskRunning,
+)
+from processor.protocol.pacing import Pacing, PacingPolicy
+from processor.protocol.pending_checkpoint import Collected, PendingCheckpoint, Request
+from processor.protocol.recovered import Recovered
+
+REQUESTS_MAX = 64
+"""Requests by hand that may wait; one more is refused."""
+
+CLOCK = 0
+"""Number of requests that nobody waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPolicy:
+    """Limits of the checkpoints of a job, in milliseconds; every state has a deadline (R25)."""
+
+    pacing: PacingPolicy
+    timeout_ms: int
+    decision_timeout_ms: int
+    publish_timeout_ms: int
+    tolerated_failures: int
+
+
+@dataclass(slots=True)
+class _Publishing:
+    checkpoint: CheckpointId
+    request: Request
+    publications: dict[PublisherId, Publication]
+    deadline_ms: int
+    recording: bool = False
+
+
+class Coordinator:
+    """One attempt's coordinator; ``handle`` is its only entry."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        subtasks: frozenset[SubtaskId],
+        recovered: Recovered,
+        policy: CheckpointPolicy,
+    ) -> None:
+        self._attempt = attempt
+        self._subtasks = subtasks
+        self._policy = policy
+        self._pacing = Pacing(policy.pacing)
+        self._failures = FailureManager(policy.tolerated_failures)
+        self._next_id = recovered.next_checkpoint
+        self._decided = recovered.checkpoint
+        self._markers = dict(recovered.markers)
+        self._starting = set(subtasks)
+        self._ended: set[SubtaskId] = set()
+        self._queue: list[Request] = []
+        self._pending: PendingCheckpoint | None = None
+        self._complete: PendingCheckpoint | None = None
+        self._deciding: PendingCheckpoint | None = None
+        self._decision_deadline_ms = 0
+        self._publishing: _Publishing | None = None
+        self._stopping = False
+        self._over = False
+
+    @property
+    def running(self) -> bool:
+        return not self._starting
+
+    @property
+    def decided(self) -> CheckpointId:
+        """The newest decided checkpoint."""
+        return self._decided
+
+    @property
+    def markers(self) -> dict[PublisherId, Marker]:
+        """What is known to be out, by identity."""
+        return dict(self._markers)
+
+    def waiting_for(self) -> tuple[PublisherId, ...]:
+        """Identities whose publishing holds up the next decision (R13)."""
+        return tuple(sorted(self._publishing.publications)) if self._publishing else ()
+
+    def next_ms(self) -> int | None:
+        """When the next Tick is needed at the latest."""
+        times = [t for t in (self._pacing.next_ms(),) if t is not None]
+        if self._pending is not None:
+            times.append(self._pending.expires_ms)
+        if self._deciding is not None:
+            times.append(self._decision_deadline_ms)
+        if self._publishing is not None:
+            times.append(self._publishing.deadline_ms)
+        return min(times, default=None)
+
+    def handle(self, event: Event, now_ms: int) -> tuple[Action, ...]:
+        """What to do about an event; ``now_ms`` is monotonic."""
+        if self._over:
+            return (Ignored(event=event, why="the attempt is over"),)
+        if getattr(event, "attempt", self._attempt) != self._attempt:
+            return (Ignored(event=event, why="another attempt"),)
+        actions = self._dispatch(event, now_ms)
+        return actions + self._trigger(now_ms)
+
+    def _dispatch(self, event: Event, now_ms: int) -> tuple[Action, ...]:
+        match event:
+            case Tick():
+                return self._deadlines(now_ms)
+            case SubtaskRunning(subtask=subtask):
+                return self._subtask_running(subtask, now_ms)
+            case SubtaskEnded(subtask=subtask):
+                return self._subtask_ended(subtask)
+            case SubtaskPressed():
+                self._pacing.press()
+                return ()
+            case Requested():
+                return self._requested(event)
+            case Acknowledged():
+                return self._acknowledged(event, now_ms)
+            case Declined():
+                return self._declined(event, now_ms)
+            case DecisionTaken(checkpoint=checkpoint):
+                return self._decision_taken(checkpoint, now_ms)
+            case DecisionLost(checkpoint=checkpoint, by=by):
+                invariant(self._deciding is not None, "a lost place was asked for")
+                self._over = True
+                return (FencedByLog(checkpoint=checkpoint, by=by),)
+            case DecisionUnknown(checkpoint=checkpoint, reason=reason):
+                return self._fail(f"it is not known whether checkpoint {checkpoint} was decided: {reason}")
+            case PublicationDone():
+                return self._publication_done(event)
+            case PublicationUnanswered():
+                return self._publication_unanswered(event, now_ms)
+            case PublishedRecorded(checkpoint=checkpoint):
+                return self._recorded(checkpoint, now_ms)
+            case SavepointCopied():
+                return self._savepoint_copied(event)
+            case _:
+                assert_never(event)
+
+    # --- starting
+
+    def _subtask_running(self, subtask: SubtaskId, now_ms: int) -> tuple[Action, ...]:
+        if subtask not in self._starting:
+            return (Ignored(event=SubtaskRunning(attempt=self._attempt, subtask=subtask), why="runs already"),)
+        self._starting.discard(subtask)
+        if not self._starting:
+            self._pacing.start(now_ms)
+        return ()
+
+    def _subtask_ended(self, subtask: SubtaskId) -> tuple[Action, ...]:
+        if subtask in self._ended:
+            return ()
+        self._ended.add(subtask)
+        if self._ended == self._subtasks and not self._stopping:
+            self._queue.insert(0, Request(kind=CheckpointKind.LAST))
+        return ()
+
+    # --- starting a checkpoint
+
+    def _requested(self, event: Requested) -> tuple[Action, ...]:
+        request = event.request
+        if self._stopping:
+            return (Answer(number=request.number, refused="the job is stopping"),)
+        if len(self._queue) >= REQUESTS_MAX:
+            return (Answer(number=request.number, refused=f"{REQUESTS_MAX} requests are waiting already"),)
+        self._queue.append(request)
+        return ()
+
+    def _trigger(self, now_ms: int) -> tuple[Action, ...]:
+        """Start the next checkpoint if one is wanted and the place is free."""
+        if self._over or self._starting or self._stopping:
+            return ()
+        if self._pending or self._complete or self._deciding:
+            return ()
+        if self._queue:
+            request = self._queue.pop(0)
+        elif self._pacing.due(now_ms):
+            request = Request(kind=CheckpointKind.PERIODIC)
+        else:
+            return ()
+        checkpoint = self._next_id
+        self._next_id = CheckpointId(checkpoint + 1)
+        self._pacing.triggered(now_ms)
+        self._stopping = request.kind in (CheckpointKind.STOP, CheckpointKind.LAST)
+        self._pending = PendingCheckpoint(
+            checkpoint=checkpoint,
+            request=request,
+            must_acknowledge=self._subtasks,
+            triggered_ms=now_ms,
+            expires_ms=now_ms + self._policy.timeout_ms,
+        )
+        order = InjectBarrier(attempt=self._attempt, checkpoint=checkpoint, kind=request.kind)
+        return (Broadcast(order=order),)
+
+    # --- collecting
+
+    def _acknowledged(self, event: Acknowledged, now_ms: int) -> tuple[Action, ...]:
+        pending = self._pending
+        if pending is None or pending.checkpoint != event.checkpoint:
+            # Late: its state files are garbage, its outboxes are listed again by the next one (R9).
+            if event.checkpoint <= self._decided:
+                return (Ignored(event=event, why="decided already"),)
+            for place in (self._complete, self._deciding):
+                if place is not None and place.checkpoint == event.checkpoint:
+                    return (Ignored(event=event, why="complete already"),)
+            return (
+                Ignored(event=event, why="given up already"),
+                Condemn(files=tuple(state.file for state in event.snapshot.keyed)),
+            )
+        result = pending.collect(event.snapshot, event.metrics)
+        match result:
+            case Collected.COUNTED:
+                return ()
+            case Collected.COMPLETE:
+                self._pending = None
+                self._complete = pending
+                return self._decide(now_ms)
+            case Collected.DOUBLE | Collected.UNKNOWN_SUBTASK:
+                return (Ignored(event=event, why=result.value),)
+            case _:
+                assert_never(result)
+
+    def _declined(self, event: Declined, now_ms: int) -> tuple[Action, ...]:
+        if self._pending is None or self._pending.checkpoint != event.checkpoint:
+            return (Ignored(event=event, why="not pending"),)
+        return self._give_up(f"subtask {event.subtask} declined: {event.reason}", now_ms)
+
+    def _give_up(self, reason: str, now_ms: int) -> tuple[Action, ...]:
+        pending = self._pending
+        invariant(pending is not None, "only a pending checkpoint is given up")
+        assert pending is not None
+        self._pending = None
+        self._pacing.ended(now_ms)
+        checkpoint = pending.checkpoint
+        actions: tuple[Action, ...] = (
+            Broadcast(order=AbortCheckpoint(attempt=self._attempt, checkpoint=checkpoint, reason=reason)),
+            Condemn(files=pending.state_files()),
+        )
+        if self._stopping:
+            self._stopping = False
+            resume = ResumeSources(attempt=self._attempt, checkpoint=checkpoint)
+            actions += (Broadcast(order=resume),)
+            if pending.request.kind is CheckpointKind.LAST:
+                self._queue.insert(0, pending.request)
+        if pending.request.number != CLOCK:
+            actions += (Answer(number=pending.request.number, refused=reason),)
+        if self._failures.failed():
+            actions += self._fail(f"checkpoint {checkpoint} failed, the last of too many in a row: {reason}")
+        return actions
+
+    # --- deciding
+
+    def _decide(self, now_ms: int) -> tuple[Action, ...]:
+        """R13: only when the one before is published everywhere."""
+        complete = self._complete
+        if complete is None or self._publishing is not None:
+            return ()
+        self._complete = None
+        self._deciding = complete
+        self._decision_deadline_ms = now_ms + self._policy.decision_timeout_ms
+        return (
+            Decide(
+                checkpoint=complete.checkpoint,
+                parent=self._decided,
+                subtasks=tuple(self._undecided(snapshot) for snapshot in complete.snapshots()),
+                expected=tuple(sorted(self._markers.items())),
+                savepoint=complete.request.savepoint,
+                stop=complete.request.kind in (CheckpointKind.STOP, CheckpointKind.LAST),
+            ),
+        )
+
+    def _undecided(self, snapshot: SubtaskSnapshot) -> SubtaskSnapshot:
+        """A subtask that missed the news lists outboxes that are decided: they must not be decided twice."""
+        if all(outbox.cut > self._decided for outbox in snapshot.outboxes):
+            return snapshot
+        return SubtaskSnapshot(
+            subtask=snapshot.subtask,
+            keyed=snapshot.keyed,
+            sources=snapshot.sources,
+            outboxes=tuple(o for o in snapshot.outboxes if o.cut > self._decided),
+            watermark_ms=snapshot.watermark_ms,
+            processing_time_ms=snapshot.processing_time_ms,
+            finished=snapshot.finished,
+        )
+
+    def _decision_taken(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
+        deciding = self._deciding
+        invariant(deciding is not None and deciding.checkpoint == checkpoint, "a decision answers its request")
+        assert deciding is not None
+        self._deciding = None
+        publications = self._publications(deciding)
+        self._decided = checkpoint
+        self._publishing = _Publishing(
+            checkpoint=checkpoint,
+            request=deciding.request,
+            publications={p.publisher: p for p in publications},
+            deadline_ms=now_ms + self._policy.publish_timeout_ms,
+        )
+        order = CheckpointDecided(attempt=self._attempt, checkpoint=checkpoint, publications=publications)
+        return (Broadcast(order=order), *self._record_if_out())
+
+    def _publications(self, decided: PendingCheckpoint) -> tuple[Publication, ...]:
+        grouped: dict[PublisherId, list[OutboxFile]] = {}
+        for snapshot in decided.snapshots():
+            for outbox in self._undecided(snapshot).outboxes:
+                grouped.setdefault(outbox.publisher, []).append(outbox)
+        for publisher in grouped:
+            invariant(publisher in self._markers, f"{publisher} was opened before it publishes (R14)")
+        return tuple(
+            Publication(publisher=publisher, outboxes=tuple(files), expected=self._markers[publisher])
+            for publisher, files in sorted(grouped.items())
+        )
+
+    # --- publishing
+
+    def _publication_done(self, event: PublicationDone) -> tuple[Action, ...]:
+        publishing = self._publishing
+        if publishing is None or publishing.checkpoint != event.checkpoint:
+            return (Ignored(event=event, why="not publishing"),)
+        publication = publishing.publications.pop(event.publisher, None)
+        if publication is None:
+            return (Ignored(event=event, why="published already"),)
+        invariant(event.marker.rows == publication.rows, "all rows of an identity are published")
+        self._markers[event.publisher] = event.marker
+        return self._record_if_out()
+
+    def _record_if_out(self) -> tuple[Action, ...]:
+        publishing = self._publishing
+        if publishing is None or publishing.publications or publishing.recording:
+            return ()
+        publishing.recording = True
+        return (RecordPublished(checkpoint=publishing.checkpoint),)
+
+    def _publication_unanswered(self, event: PublicationUnanswered, now_ms: int) -> tuple[Action, ...]:
+        publishing = self._publishing
+        if publishing is None or publishing.checkpoint != event.checkpoint:
+            return (Ignored(event=event, why="not publishing"),)
+        publication = publishing.publications.get(event.publisher)
+        if publication is None:
+            return (Ignored(event=event, why="published already"),)
+        if now_ms >= publishing.deadline_ms:
+            return self._publish_deadline(event.reason)
+        order = CheckpointDecided(
+            attempt=self._attempt, checkpoint=event.checkpoint, publications=(publication,)
+        )
+        return (Broadcast(order=order),)
+
+    def _publish_deadline(self, reason: str) -> tuple[Action, ...]:
+        publishing = self._publishing
+        assert publishing is not None
+        names = ", ".join(str(p) for p in sorted(publishing.publications))
+        return self._fail(
+            f"checkpoint {publishing.checkpoint} is decided but could not be published in time by {names}: "
+            f"{reason}. Nothing is lost: the next attempt publishes it."
+        )
+
+    def _recorded(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
+        publishing = self._publishing
+        if publishing is None or publishing.checkpoint != checkpoint:
+            return (Ignored(event=PublishedRecorded(checkpoint=checkpoint), why="not publishing"),)
+        self._publishing = None
+        self._failures.succeeded()
+        self._pacing.ended(now_ms)
+        order = CheckpointCompleted(attempt=self._attempt, checkpoint=checkpoint)
+        actions: tuple[Action, ...] = (Broadcast(order=order), Retain(checkpoint=checkpoint))
+        request = publishing.request
+        if request.savepoint:
+            actions += (CopySavepoint(checkpoint=checkpoint, request=request),)
+        else:
+            actions += self._answer(request, checkpoint)
+        return actions + self._decide(now_ms)
+
+    def _savepoint_copied(self, event: SavepointCopied) -> tuple[Action, ...]:
+        if event.failure:
+            stop = event.request.kind is CheckpointKind.STOP
+            actions: tuple[Action, ...] = (Answer(number=event.request.number, refused=event.failure),)
+            # The checkpoint is decided: the stop can only finish (R24), without its copy.
+            return actions + (self._end(finished=False) if stop else ())
+        return self._answer(event.request, event.checkpoint)
+
+    def _answer(self, request: Request, checkpoint: CheckpointId) -> tuple[Action, ...]:
+        actions: tuple[Action, ...] = ()
+        if request.number != CLOCK:
+            actions = (Answer(number=request.number, checkpoint=checkpoint, path=request.savepoint),)
+        match request.kind:
+            case CheckpointKind.STOP:
+                return actions + self._end(finished=False)
+            case CheckpointKind.LAST:
+                return actions + self._end(finished=True)
+            case CheckpointKind.PERIODIC | CheckpointKind.MANUAL | CheckpointKind.SAVEPOINT:
+                return actions
+            case _:
+                assert_never(request.kind)
+
+    # --- ends
+
+    def _end(self, *, finished: bool) -> tuple[Action, ...]:
+        self._over = True
+        refusals = tuple(
+            Answer(number=request.number, refused="the job has ended")
+            for request in self._queue
+            if request.number != CLOCK
+        )
+        return (*refusals, EndJob(finished=finished))
+
+    def _fail(self, reason: str) -> tuple[Action, ...]:
+        self._over = True
+        waiting = [*self._queue]
+        for place in (self._pending, self._complete, self._deciding):
+            if place is not None:
+                waiting.append(place.request)
+        refusals = tuple(
+            Answer(number=request.number, refused=reason) for request in waiting if request.number != CLOCK
+        )
+        return (*refusals, FailAttempt(reason=reason))
+
+    def _deadlines(self, now_ms: int) -> tuple[Action, ...]:
+        if self._pending is not None and now_ms >= self._pending.expires_ms:
+            missing = ", ".join(str(subtask) for subtask in self._pending.missing)
+            return self._give_up(f"it took longer than its time-out; waiting for {missing}", now_ms)
+        if self._deciding is not None and now_ms >= self._decision_deadline_ms:
+            return self._fail(
+                f"the decision log did not answer about checkpoint {self._deciding.checkpoint} in time (R6)"
+            )
+        if self._publishing is not None and now_ms >= self._publishing.deadline_ms:
+            return self._publish_deadline("no answer")
+        return ()

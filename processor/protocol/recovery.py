@@ -1,0 +1,346 @@
+"""From whatever the last attempt left behind to a checkpoint that is published, opened and ready to restore.
+
+The order is the rule (R1, R2, R3, R8, R11, R14, R18):
+
+    look → seal → verify the newest decided checkpoint → publish it → record it
+         → (rewind) → (first checkpoint) → open every identity → restore
+
+A generator: it yields what it wants done and is sent what happened. So it is pure, and anything may happen
+between any two of its steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from processor.errors import DamagedFile, Fenced, LogConflict
+from processor.ids import (
+    NO_CHECKPOINT,
+    CheckpointId,
+    Marker,
+    Place,
+    PublisherId,
+)
+from processor.invariant import invariant
+from processor.protocol.decisions import LogView, expected_of, is_published, rows_of
+from processor.protocol.entries import (
+    CheckpointEntry,
+    Published,
+    Rewind,
+    Seal,
+)
+from processor.protocol.messages import Publication
+from processor.protocol.publishing import Wanted
+from processor.protocol.recovered import Recovered
+from processor.protocol.recovery_messages import (
+    CheckFits,
+    CopyOrigin,
+    FilesVerified,
+    Fits,
+    InspectOrigin,
+    LookAtMarkers,
+    MarkersSeen,
+    MarkersWritten,
+    OpenAll,
+    Opening,
+    OriginFound,
+    PlaceLost,
+    PlaceTaken,
+    PublishAll,
+    Record,
+    Recorded,
+    ResolveStart,
+    SnapshotsReady,
+    TakePlace,
+    VerifyFiles,
+)
+from processor.protocol.recovery_request import FRESH, JobIdentity, Recovery, StartRequest, ask
+from processor.protocol.recovery_seal import seal_log
+
+
+def recover(identity: JobIdentity, request: StartRequest) -> Recovery[Recovered]:
+    """Run the whole recovery. Raises LogConflict, DamagedFile, Fenced; effects raise what they meet."""
+    read, seal = yield from seal_log(identity, request)
+    log = LogView(entries=(*read.log.entries, seal))
+    sealed = _Sealed(identity=identity, request=request, log=log, seal=seal)
+    newest = log.newest()
+    published = read.published
+    standing: _Standing | None = None
+    if newest is not None:
+        standing = yield from _settle(sealed, newest, published)
+    rewind = yield from _rewind_wanted(sealed, standing)
+    if rewind is not None:
+        yield from _take(rewind.entry)
+        sealed = replace(sealed, log=LogView(entries=(*sealed.log.entries, rewind.entry)))
+        standing = None
+    if standing is None:
+        standing = yield from _first_checkpoint(sealed, rewind)
+    yield CheckFits(shape=standing.entry.shape)
+    markers = yield from _open(standing)
+    log = standing.sealed.log
+    return Recovered(
+        attempt=seal.attempt,
+        incarnation=seal.incarnation,
+        next_place=log.next_place,
+        entry=standing.entry,
+        next_checkpoint=CheckpointId(max(log.newest_id, standing.floor) + 1),
+        markers=markers,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sealed:
+    identity: JobIdentity
+    request: StartRequest
+    log: LogView
+    """The log up to and with what this attempt wrote."""
+    seal: Seal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """The checkpoint to restore: all of it is out."""
+
+    sealed: _Sealed
+    entry: CheckpointEntry
+    floor: CheckpointId = NO_CHECKPOINT
+    unreadable: CheckpointEntry | None = None
+    """The newer one that can't be read (R8)."""
+    unrecorded: frozenset[PublisherId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RewindTo:
+    entry: Rewind
+    floor: CheckpointId
+
+
+# --- settle what is decided
+
+
+def _settle(sealed: _Sealed, newest: CheckpointEntry, published: Published | None) -> Recovery[_Standing]:
+    """Verify, publish and record the newest decided checkpoint; or find the parent to go back to (R8)."""
+    missing: tuple[PublisherId, ...] = ()
+    if not is_published(newest, published):
+        missing = yield from _not_out(newest)
+    # Outboxes are deleted once published, so those that are out are not asked for (R7).
+    verified = yield from ask(VerifyFiles(entry=_with_outboxes_of(newest, missing)), FilesVerified)
+    if verified.damage:
+        return (yield from _go_back(sealed, newest, published, verified.damage))
+    if missing:
+        expected = expected_of(newest)
+        files = newest.outboxes()
+        publications = tuple(
+            Publication(publisher=publisher, outboxes=files[publisher], expected=expected[publisher])
+            for publisher in missing
+        )
+        publish = PublishAll(
+            checkpoint=newest.checkpoint,
+            publications=publications,
+            incarnation=sealed.seal.incarnation,
+            attempt=sealed.seal.attempt,
+        )
+        yield from ask(publish, MarkersWritten)
+    if not is_published(newest, published):
+        yield from _record(sealed, newest)
+    return _Standing(sealed=sealed, entry=newest)
+
+
+def _not_out(entry: CheckpointEntry) -> Recovery[tuple[PublisherId, ...]]:
+    """Identities whose marker does not say that all rows are out: a stale look only names too many (R17)."""
+    rows = rows_of(entry)
+    seen = yield from ask(LookAtMarkers(publishers=tuple(sorted(rows))), MarkersSeen)
+    return tuple(
+        publisher
+        for publisher, count in sorted(rows.items())
+        if (marker := seen.markers.get(publisher)) is None
+        or (marker.checkpoint, marker.rows) != (entry.checkpoint, count)
+    )
+
+
+def _record(sealed: _Sealed, entry: CheckpointEntry) -> Recovery[None]:
+    note = Published(
+        incarnation=sealed.seal.incarnation, attempt=sealed.seal.attempt, checkpoint=entry.checkpoint
+    )
+    yield from ask(Record(published=note), Recorded)
+
+
+def _go_back(
+    sealed: _Sealed, newest: CheckpointEntry, published: Published | None, damage: str
+) -> Recovery[_Standing]:
+    parent = sealed.log.parent_of(newest)
+    if parent is None:
+        raise DamagedFile(
+            f"checkpoint {newest.checkpoint} can't be read: {damage}; and it has no parent to go back to.",
+            remedy="Restore the file, or start from a savepoint with --from.",
+        )
+    if newest.outboxes() and is_published(newest, published):
+        raise DamagedFile(
+            f"checkpoint {newest.checkpoint} can't be read: {damage}; and its output is published already, so going "
+            f"back to checkpoint {parent.checkpoint} would publish it twice.",
+            remedy="Restore the file; or start from a savepoint with --from and --accept-duplicates.",
+        )
+    verified = yield from ask(VerifyFiles(entry=_with_outboxes_of(parent, ())), FilesVerified)
+    if verified.damage:
+        raise DamagedFile(
+            f"neither checkpoint {newest.checkpoint} ({damage}) nor its parent {parent.checkpoint} "
+            f"({verified.damage}) can be read.",
+            remedy="Restore the files, or start from a savepoint with --from.",
+        )
+    return _Standing(
+        sealed=sealed,
+        entry=parent,
+        unreadable=newest,
+        unrecorded=frozenset(rows_of(newest)),
+    )
+
+
+def _with_outboxes_of(entry: CheckpointEntry, publishers: tuple[PublisherId, ...]) -> CheckpointEntry:
+    """The entry with the outboxes of these identities only."""
+    return replace(
+        entry,
+        subtasks=tuple(
+            replace(subtask, outboxes=tuple(o for o in subtask.outboxes if o.publisher in publishers))
+            for subtask in entry.subtasks
+        ),
+    )
+
+
+# --- rewinds and first checkpoints
+
+
+def _rewind_wanted(sealed: _Sealed, standing: _Standing | None) -> Recovery[_RewindTo | None]:
+    """R3: does the request change the branch, or was that done by an earlier start of the same command?"""
+    request, log = sealed.request, sealed.log
+    if request.origin is None:
+        return None
+    floor = NO_CHECKPOINT
+    token = request.token or FRESH
+    origin: OriginFound | None = None
+    if request.origin != FRESH:
+        origin = yield from ask(InspectOrigin(path=request.origin), OriginFound)
+        yield from ask(CheckFits(shape=origin.shape), Fits)
+        token = request.token or origin.identity
+        floor = origin.checkpoint
+    last = log.newest_rewind()
+    if last is not None and last.token == token:
+        return None
+    if standing is not None:
+        _nothing_published_behind(sealed, standing, origin)
+    entry = Rewind(
+        place=log.next_place,
+        attempt=sealed.seal.attempt,
+        nonce="",
+        incarnation=sealed.seal.incarnation,
+        token=token,
+        origin=request.origin,
+        parent=standing.entry.checkpoint if standing is not None else NO_CHECKPOINT,
+    )
+    return _RewindTo(entry=entry, floor=floor)
+
+
+def _nothing_published_behind(sealed: _Sealed, standing: _Standing, origin: OriginFound | None) -> None:
+    entry = standing.entry
+    same_point = (
+        origin is not None
+        and origin.incarnation == entry.incarnation
+        and origin.checkpoint == entry.checkpoint
+    )
+    if sealed.request.accept_duplicates or same_point or entry.parent == NO_CHECKPOINT:
+        return
+    # The seal in force while the branch ran is the one before ours.
+    seals = [e for e in sealed.log.entries if isinstance(e, Seal) and e.place < sealed.seal.place]
+    used = {topic for seal in seals for sink in seal.sinks for topic in sink.targets}
+    again = sorted(used & {topic for sink in sealed.identity.sinks for topic in sink.targets})
+    if again:
+        raise LogConflict(
+            f"job '{sealed.identity.job}' has published up to checkpoint {entry.checkpoint} into {', '.join(again)}; "
+            f"starting from {sealed.request.origin} would publish some of it again.",
+            remedy="Map its topics to others (kafka.<cluster>.topic_map), or start with --accept-duplicates.",
+        )
+
+
+def _first_checkpoint(sealed: _Sealed, rewind: _RewindTo | None) -> Recovery[_Standing]:
+    """R4: the first checkpoint of a branch, decided before any source emits; it has no output."""
+    last = sealed.log.newest_rewind()
+    origin = last.origin if last is not None else FRESH
+    floor = rewind.floor if rewind is not None else NO_CHECKPOINT
+    shape = sealed.identity.shape
+    if origin == FRESH:
+        ready = yield from ask(ResolveStart(), SnapshotsReady)
+    else:
+        found = yield from ask(InspectOrigin(path=origin), OriginFound)
+        floor, shape = found.checkpoint, found.shape
+        ready = yield from ask(CopyOrigin(path=origin, attempt=sealed.seal.attempt), SnapshotsReady)
+    first = CheckpointEntry(
+        place=sealed.log.next_place,
+        attempt=sealed.seal.attempt,
+        nonce="",
+        incarnation=sealed.seal.incarnation,
+        job=sealed.identity.job,
+        checkpoint=CheckpointId(max(sealed.log.newest_id, floor) + 1),
+        parent=NO_CHECKPOINT,
+        taken_ms=0,
+        shape=shape,
+        subtasks=ready.subtasks,
+        expected=(),
+    )
+    # A savepoint is published: it holds nothing to publish (R23).
+    entry = _with_outboxes_of(first, ())
+    yield from _take(entry)
+    log = LogView(entries=(*sealed.log.entries, entry))
+    return _Standing(sealed=replace(sealed, log=log), entry=entry, floor=floor)
+
+
+# --- opening
+
+
+def _open(standing: _Standing) -> Recovery[dict[PublisherId, Marker]]:
+    """R14, R18: every identity since the restored checkpoint, and the new ones."""
+    sealed = standing.sealed
+    job = sealed.identity.job
+    publishers = set(sealed.log.publishers_since(_branch_start(standing), job))
+    for sink in sealed.identity.sinks:
+        publishers.update(sink.publishers(job))
+    rows = rows_of(standing.entry)
+    unreadable = standing.unreadable.checkpoint if standing.unreadable is not None else None
+    openings = tuple(
+        Opening(
+            publisher=publisher,
+            wanted=Wanted(
+                incarnation=sealed.seal.incarnation,
+                attempt=sealed.seal.attempt,
+                checkpoint=standing.entry.checkpoint,
+                rows=rows.get(publisher, 0),
+            ),
+            unrecorded=publisher in standing.unrecorded,
+            newest_id=sealed.log.newest_id,
+            accepted=sealed.request.take_over,
+            unreadable=unreadable,
+        )
+        for publisher in sorted(publishers)
+    )
+    written = yield from ask(OpenAll(openings=openings), MarkersWritten)
+    return dict(written.markers)
+
+
+def _branch_start(standing: _Standing) -> Place:
+    """Where identities are collected from: the restored checkpoint, or, on a new branch, the branch it left,
+    whose last attempts may still be asleep."""
+    log = standing.sealed.log
+    entry = standing.entry
+    rewind = log.newest_rewind()
+    if rewind is None or entry.parent != NO_CHECKPOINT:
+        return entry.place
+    left = [e for e in log.checkpoints() if e.place < rewind.place]
+    return left[-1].place if left else Place(1)
+
+
+# --- asking
+
+
+def _take(entry: Rewind | CheckpointEntry) -> Recovery[None]:
+    reply = yield TakePlace(entry=entry)
+    if isinstance(reply, PlaceLost):
+        raise Fenced(f"a newer attempt has taken place {entry.place} of the decision log")
+    invariant(isinstance(reply, PlaceTaken), "a place is taken or lost")
