@@ -95,8 +95,8 @@ def _joined(collectors: Sequence[Collector[Any]]) -> Collector[Any]:
 class ChainRunner:
     """Runs the operators of one chain of one subtask, in the subtask's thread.
 
-    ``nodes`` are ordered so that every node comes after the one that feeds it. Walking them in order is walking
-    with the records: what a node's timers emit reaches its readers before the watermark does (case 46).
+    ``nodes`` are ordered so that every node comes after the one that feeds it. Walking them in order is
+    walking with the records: what a node's timers emit reaches its readers before the watermark (case 46).
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class ChainRunner:
             operator.on_end(out)
 
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
-        """The cut of every operator in order, as one completion; when one raises, those made are discarded."""
+        """The cut of every operator in order, as one completion. If one raises, the others are discarded."""
         completions: list[Completion[OperatorSnapshot]] = []
         try:
             for operator in self._operators:
