@@ -1,0 +1,70 @@
+"""What goes over the control socket: one request and one reply, each a line of JSON with a fixed schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from processor.contracts.job_control import JobStatus, Outcome
+
+REQUEST_BYTES_MAX: Final = 16_384
+REPLY_BYTES_MAX: Final = 262_144
+PATH_CHARS_MAX: Final = 4_096
+
+_Directory = Annotated[str, msgspec.Meta(min_length=1, max_length=PATH_CHARS_MAX)]
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="ask"):
+    """Base of requests; the field ``ask`` says which one it is."""
+
+
+class AskStatus(_Message, frozen=True, kw_only=True, tag="status"):
+    pass
+
+
+class AskCheckpoint(_Message, frozen=True, kw_only=True, tag="checkpoint"):
+    pass
+
+
+class AskSavepoint(_Message, frozen=True, kw_only=True, tag="savepoint"):
+    directory: _Directory
+
+
+class AskStop(_Message, frozen=True, kw_only=True, tag="stop"):
+    savepoint_directory: _Directory | None = None
+
+
+Request = AskStatus | AskCheckpoint | AskSavepoint | AskStop
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Exactly one of the three is given; ``error`` says why the request itself was no good."""
+
+    status: JobStatus | None = None
+    outcome: Outcome | None = None
+    error: str | None = None
+
+
+_requests = msgspec.json.Decoder(Request)
+_replies = msgspec.json.Decoder(Reply)
+
+
+def encode_line(message: Request | Reply) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+def decode_request(line: bytes) -> Request:
+    """Raises ValueError saying what is wrong with the request."""
+    try:
+        return _requests.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        raise ValueError(f"this is no request: {wrong}") from wrong
+
+
+def decode_reply(line: bytes) -> Reply:
+    """Raises ValueError saying what is wrong with the reply."""
+    try:
+        return _replies.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        raise ValueError(f"this is no reply: {wrong}") from wrong
