@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from processor.ids import JobName, escape_name
+from processor.ids import JobName
+from processor.storage.layout import job_folder
 
 SOCKET_NAME: Final = "control.sock"
 NOTE_NAME: Final = "control.path"
@@ -50,7 +51,7 @@ class ControlPlace:
 
 def control_place(root: Path, job: JobName) -> ControlPlace:
     """The place for ``job`` under ``root``, the setting ``checkpoint.directory``."""
-    return ControlPlace(directory=root.absolute() / escape_name(job))
+    return ControlPlace(directory=job_folder(root.absolute(), job))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

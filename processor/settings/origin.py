@@ -73,5 +73,5 @@ def split_assignment(text: str, *, number: int) -> tuple[SettingPath, str]:
             break
     raise SettingsError(
         f"--set number {number} is not of the form section.field=value.",
-        remedy="Write for example --set checkpoint.interval=5s, or --set 'kafka.main.topic_map.\"a.b\"=c'.",
+        remedy="Write for example --set checkpoint.interval=5s.",
     )

@@ -63,7 +63,8 @@ def from_environment(environ: Mapping[str, str], root: SectionShape) -> Iterator
 def from_command_line(assignments: Sequence[str], root: SectionShape) -> Iterator[Assignment]:
     """Every ``--set section.field=value``, in the order given."""
     for number, text in enumerate(assignments, start=1):
-        path, value = split_assignment(text, number=number)
+        names, value = split_assignment(text, number=number)
+        path = _dots_joined(names, root)
         yield from _from_text(value, root, path, Origin(kind=OriginKind.COMMAND_LINE, name="--set"))
 
 
@@ -72,10 +73,21 @@ def _fields_lowered(path: SettingPath, root: SectionShape) -> SettingPath:
     lowered: list[str] = []
     shape: Shape | None = root
     for name in path:
-        known = name if isinstance(shape, MappingShape) else name.lower()
+        is_field = isinstance(shape, SectionShape) and (name.lower() in shape.fields or not shape.open_value)
+        known = name.lower() if is_field else name
         lowered.append(known)
         shape = None if shape is None else child(shape, known)
     return tuple(lowered)
+
+
+def _dots_joined(path: SettingPath, root: SectionShape) -> SettingPath:
+    """Below a mapping to plain values there are no further parts: dots belong to a topic's name there."""
+    shape: Shape | None = root
+    for depth, name in enumerate(path):
+        if isinstance(shape, MappingShape) and isinstance(child(shape, name), ValueShape):
+            return (*path[:depth], ".".join(path[depth:]))
+        shape = None if shape is None else child(shape, name)
+    return path
 
 
 def _from_text(text: str, root: SectionShape, path: SettingPath, origin: Origin) -> Iterator[Assignment]:
