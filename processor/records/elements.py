@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from processor.ids import Attempt, CheckpointId
+from processor.protocol.messages import CheckpointKind
 from processor.records.batch import Batch
-
-
-class BarrierKind(StrEnum):
-    CHECKPOINT = "checkpoint"
-    SAVEPOINT = "savepoint"
-    STOP = "stop"
-    """Last of a stop with savepoint, or of a graceful end: after it no element and no timer runs (R24)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +16,7 @@ class Barrier:
 
     attempt: Attempt
     checkpoint: CheckpointId
-    kind: BarrierKind
+    kind: CheckpointKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The links between subtasks."""

@@ -1,0 +1,38 @@
+"""A channel inside one process: a bounded queue used by one thread."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from processor.records.batch import Batch
+from processor.records.elements import Element
+
+
+class MemoryChannel:
+    """Both ends of a channel between two subtasks of one worker.
+
+    ``batches_max`` bounds the batches that wait. It is soft by what one step of the producer emits: the
+    producer looks before a step, not inside it. Marks always go in, or a barrier could wait for itself.
+    """
+
+    def __init__(self, batches_max: int) -> None:
+        self._elements: deque[Element] = deque()
+        self._batches_max = batches_max
+        self._batches = 0
+
+    def ready(self) -> bool:
+        return self._batches < self._batches_max
+
+    def send(self, element: Element) -> None:
+        if isinstance(element, Batch):
+            self._batches += 1
+        self._elements.append(element)
+
+    def peek(self) -> Element | None:
+        return self._elements[0] if self._elements else None
+
+    def take(self) -> Element:
+        element = self._elements.popleft()
+        if isinstance(element, Batch):
+            self._batches -= 1
+        return element

@@ -1,0 +1,80 @@
+"""Where batches leave a subtask: each output is split over the channels of its edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from processor.contracts.channel import ChannelSender
+from processor.ids import owner_of
+from processor.invariant import invariant
+from processor.records.batch import Batch
+from processor.records.elements import Barrier, EndOfInput, Idle, Watermark
+from processor.records.key_groups import key_group
+
+
+class Output(Protocol):
+    """One edge out of a subtask, with a channel to each consumer subtask it sends to."""
+
+    @property
+    def senders(self) -> Sequence[ChannelSender]: ...
+
+    def emit(self, batch: Batch[Any]) -> None: ...
+
+
+class ForwardOutput:
+    """Whole batches; with several consumers, each batch goes to the next one in turn."""
+
+    def __init__(self, senders: Sequence[ChannelSender]) -> None:
+        invariant(len(senders) > 0, "an edge has a consumer")
+        self.senders = tuple(senders)
+        self._next = 0
+
+    def emit(self, batch: Batch[Any]) -> None:
+        sender = self.senders[self._next]
+        self._next = (self._next + 1) % len(self.senders)
+        sender.send(batch)
+
+
+class KeyedOutput:
+    """Each record goes to the subtask that owns its key group; order per key is kept."""
+
+    def __init__(self, senders: Sequence[ChannelSender], max_parallelism: int) -> None:
+        invariant(len(senders) > 0, "an edge has a consumer")
+        self.senders = tuple(senders)
+        self._max_parallelism = max_parallelism
+        self._owners = [owner_of(group, len(senders), max_parallelism) for group in range(max_parallelism)]
+
+    def emit(self, batch: Batch[Any]) -> None:
+        senders = self.senders
+        if len(senders) == 1:
+            senders[0].send(batch)
+            return
+        keys = batch.keys
+        invariant(keys is not None, "batches on a keyed edge carry keys")
+        assert keys is not None
+        owners, limit = self._owners, self._max_parallelism
+        indexes: list[list[int]] = [[] for _ in senders]
+        for index, key in enumerate(keys):
+            indexes[owners[key_group(key, limit)]].append(index)
+        for sender, chosen in zip(senders, indexes, strict=True):
+            if len(chosen) == len(batch):
+                sender.send(batch)
+            elif chosen:
+                sender.send(batch.take(chosen))
+
+
+class OutputGate:
+    """All outputs of a subtask. Marks go to every channel of every output."""
+
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self.outputs = tuple(outputs)
+        self._senders = tuple(sender for output in outputs for sender in output.senders)
+
+    def ready(self) -> bool:
+        """Whether the subtask may take another batch in: False while any channel is full."""
+        return all(sender.ready() for sender in self._senders)
+
+    def mark(self, mark: Watermark | Barrier | Idle | EndOfInput) -> None:
+        for sender in self._senders:
+            sender.send(mark)

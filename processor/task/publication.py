@@ -1,0 +1,193 @@
+"""Publishes what is decided, for one identity: take over, compare, send, until everything is out (R11).
+
+The decisions are protocol/publishing; this performs them. Any process may run it, as often as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from processor.contracts.clock import Clock
+from processor.contracts.file_store import FileStore
+from processor.contracts.sink import Publisher
+from processor.errors import Fenced, LogConflict, PublishRefused, Retriable, TooLarge, Unavailable
+from processor.fault_points import FaultHook, FaultPoint
+from processor.ids import Marker, PublisherId
+from processor.protocol.entries import OutboxFile
+from processor.protocol.messages import Publication
+from processor.protocol.publishing import (
+    Done,
+    Sealed,
+    Send,
+    StopLoudly,
+    StopQuietly,
+    Verdict,
+    Wanted,
+    judge_opening,
+    judge_publication,
+)
+from processor.protocol.recovery_messages import Opening
+from processor.records.rows import RowBlock
+from processor.storage.outbox import read_outbox
+
+PAUSE_FIRST_MS = 20
+PAUSE_MAX_MS = 2_000
+"""Between two tries of a publish: doubled from the first to the longest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishLimits:
+    """Bounds of one publish."""
+
+    rows_max: int
+    """Rows of one transaction; halved when the outside system finds them too many (R30)."""
+    timeout_ms: int
+    """How long to repeat before the publish counts as unanswered (R25)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishTools:
+    """What publishing needs beside the publisher itself."""
+
+    files: FileStore
+    sealed: Sealed
+    limits: PublishLimits
+    clock: Clock
+    pause: Callable[[int], None]
+    """Waits that many milliseconds, or less when the attempt ends; then it raises."""
+    faults: FaultHook
+
+
+def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tools: PublishTools) -> Marker:
+    """Publish all rows of one identity for one decided checkpoint; returns the marker that says so.
+
+    Raises: Unavailable after the time-out (nothing is lost, publish again); Fenced; LogConflict;
+    PublishRefused with the number of the outbox row; DamagedFile.
+    """
+    tries = _Tries(publication.publisher, tools)
+    rows_max = tools.limits.rows_max
+    while True:
+        from_row = 0
+        try:
+            seen = publisher.take_over()
+            verdict = judge_publication(
+                seen, wanted=wanted, expected=publication.expected, sealed=tools.sealed
+            )
+            start = _from_row(verdict, publication.publisher)
+            if start is None:
+                return wanted.marker(wanted.rows)
+            from_row = start
+            until = min(from_row + rows_max, wanted.rows)
+            rows = _rows(tools.files, publication.outboxes, from_row, until)
+            publisher.send(wanted.marker(until), rows)
+        except TooLarge as error:
+            if rows_max == 1:
+                raise PublishRefused(
+                    f"row {from_row} alone is too large for {publication.publisher}: {error}", row=from_row
+                ) from error
+            rows_max = max(1, rows_max // 2)
+            tries.again(error)
+        except Retriable as error:
+            tries.again(error)
+        except PublishRefused as error:
+            row = from_row + error.row
+            raise PublishRefused(
+                f"row {row} of checkpoint {wanted.checkpoint} of {publication.publisher} is refused for good: "
+                f"{error.message}",
+                row=row,
+                remedy="Mend the outside system and start again; or leave the row out with 'processor outbox "
+                f"skip --sink {publication.publisher.sink} --subtask {publication.publisher.subtask} --row {row}'.",
+            ) from error
+        else:
+            if until == wanted.rows:
+                return wanted.marker(until)
+            tries.progressed()
+            tools.faults(FaultPoint.CHUNK_PUBLISHED)
+
+
+def open_identity(publisher: Publisher, opening: Opening, tools: PublishTools) -> Marker:
+    """Write the marker of a new attempt, so that no older one can publish any more (R14)."""
+    tries = _Tries(opening.publisher, tools)
+    while True:
+        try:
+            seen = publisher.take_over()
+            verdict = judge_opening(
+                seen,
+                opening=opening.wanted,
+                sealed=tools.sealed,
+                unrecorded=opening.unrecorded,
+                newest_id=opening.newest_id,
+                accepted=opening.accepted,
+                unreadable=opening.unreadable,
+            )
+            _from_row(verdict, opening.publisher)
+            marker = opening.wanted.marker(opening.wanted.rows)
+            publisher.send(marker, ())
+            return marker
+        except Retriable as error:
+            tries.again(error)
+
+
+def _from_row(verdict: Verdict, publisher: PublisherId) -> int | None:
+    """Where to send from; None when everything is out. Raises for the verdicts that stop."""
+    match verdict:
+        case Send(from_row=from_row):
+            return from_row
+        case Done():
+            return None
+        case StopQuietly(newer=newer):
+            raise Fenced(f"attempt {newer} has taken over {publisher}")
+        case StopLoudly(reason=reason, choose=choose):
+            remedy = (
+                "See what is there, then settle it with 'processor outbox publish' (send it) or 'processor outbox "
+                "skip' (it is out already)."
+                if choose
+                else "Restore the newest copy of the checkpoint directory, or find out who else runs this job."
+            )
+            raise LogConflict(f"{publisher}: {reason}", remedy=remedy)
+        case _:
+            assert_never(verdict)
+
+
+def _rows(
+    files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int, until: int
+) -> Iterator[RowBlock]:
+    """Rows ``from_row <= row < until`` over all outboxes, numbered one after another."""
+    first = 0
+    for outbox in outboxes:
+        last = first + outbox.rows
+        if last > from_row and first < until:
+            at = max(from_row - first, 0)
+            for block in read_outbox(files, outbox.file, at):
+                room = until - first - at
+                if room <= 0:
+                    break
+                yield block if len(block) <= room else block.slice(0, room)
+                at += len(block)
+        first = last
+
+
+class _Tries:
+    """Pauses between tries, and gives up at the time-out."""
+
+    def __init__(self, publisher: PublisherId, tools: PublishTools) -> None:
+        self._publisher = publisher
+        self._tools = tools
+        self._deadline_ms = tools.clock.monotonic_ms() + tools.limits.timeout_ms
+        self._pause_ms = PAUSE_FIRST_MS
+
+    def progressed(self) -> None:
+        """A transaction went through: the time-out is for each, not for all of them."""
+        self._deadline_ms = self._tools.clock.monotonic_ms() + self._tools.limits.timeout_ms
+        self._pause_ms = PAUSE_FIRST_MS
+
+    def again(self, error: Retriable) -> None:
+        if self._tools.clock.monotonic_ms() + self._pause_ms >= self._deadline_ms:
+            raise Unavailable(
+                f"{self._publisher} could not be published within {self._tools.limits.timeout_ms} ms: {error}",
+                remedy="Nothing is lost: it is published when the outside system answers again.",
+            ) from error
+        self._tools.pause(self._pause_ms)
+        self._pause_ms = min(self._pause_ms * 2, PAUSE_MAX_MS)
