@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from processor.contracts.file_store import FileStore, FileWriter
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
 from processor.errors import JobError
 from processor.ids import FileRef, KeyGroupRange, StepName
 from processor.invariant import invariant
@@ -31,9 +32,6 @@ from processor.storage.block_file import (
 
 SNAPSHOT_MAGIC = b"PXSTATE\n"
 SNAPSHOT_VERSION = 1
-
-SNAPSHOT_BLOCK_ENTRIES = 4_000
-"""Entries a block should have: a few milliseconds to encode, and dear enough per block to be worth it."""
 
 _BLOCK = Struct("<IIIIIB")  # table, first and last+1 key group, entries, bytes of the keys column, its kind
 _KEYS_STR, _KEYS_INT, _KEYS_BYTES, _KEYS_ENCODED = range(4)
@@ -90,7 +88,7 @@ class SnapshotWriter:
         )
 
     def block(self, table: int, groups: KeyGroupRange, keys: Sequence[Key], values: Sequence[object]) -> None:
-        """Append entries of ``header.tables[table]``: about SNAPSHOT_BLOCK_ENTRIES of them, or none.
+        """Append entries of ``header.tables[table]``: up to BLOCK_ENTRIES_MAX of them, or none.
 
         ``groups`` covers the key groups of all keys; the narrower, the more a rescaled reader can skip.
         Raises JobError when one entry alone exceeds BLOCK_BYTES_MAX, Unavailable when it cannot be written.
@@ -98,6 +96,7 @@ class SnapshotWriter:
         invariant(0 <= table < len(self._header.tables), "a block names a table of the header")
         invariant(self._header.key_groups.covers(groups), "a block lies within the key groups of its file")
         invariant(len(keys) == len(values), "every key of a block has a value")
+        invariant(len(keys) <= BLOCK_ENTRIES_MAX, "a block is small enough to let others run")
         if not keys:
             return
         kind, key_column = _encode_keys(keys)
@@ -124,6 +123,32 @@ class SnapshotWriter:
     def discard(self) -> None:
         """Give the snapshot up; idempotent."""
         self._blocks.discard()
+
+
+class SnapshotFiles:
+    """The SnapshotFormat of this file."""
+
+    def create(
+        self,
+        writer: FileWriter,
+        *,
+        step: StepName,
+        max_parallelism: int,
+        key_groups: KeyGroupRange,
+        tables: Sequence[tuple[str, str]],
+    ) -> SnapshotWriter:
+        header = SnapshotHeader(
+            step=step,
+            max_parallelism=max_parallelism,
+            key_groups=key_groups,
+            tables=tuple(SnapshotTable(name=name, kind=kind) for name, kind in tables),
+        )
+        return SnapshotWriter(writer, header)
+
+    def read(
+        self, files: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+    ) -> Iterator[SnapshotBlock]:
+        return read_snapshot(files, ref, wanted, codecs)
 
 
 def read_snapshot(

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processor.errors import DamagedFile, JobError, Unavailable
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX, SnapshotFormat
+from processor.errors import DamagedFile, EngineBug, JobError, Unavailable
 from processor.ids import FileRef, KeyGroupRange, StepName, key_groups_of
 from processor.records.batch import Key
 from processor.records.key_groups import key_group
 from processor.storage import block_file
 from processor.storage.snapshot_file import (
+    SnapshotFiles,
     SnapshotHeader,
     SnapshotTable,
     SnapshotWriter,
@@ -206,3 +209,30 @@ def test_a_length_out_of_bounds_takes_no_memory():
     files.put(ref.name, whole[: at + 4] + b"\xff\xff\xff\x7f" + whole[at + 8 :])
     with pytest.raises(DamagedFile, match="2147483647 bytes"):
         entries(files, ref)
+
+
+def test_values_that_are_encoded_already_go_in_and_come_out_as_bytes():
+    """State that is kept as bytes is copied from store to snapshot and back without being decoded."""
+    shape: SnapshotFormat = SnapshotFiles()
+    files = MemoryFiles(chunk_bytes=9)
+    raw = [msgspec.Raw(msgspec.msgpack.encode(n)) for n in (1, "x", None)]
+    writer = shape.create(
+        files.create("s"),
+        step=StepName("watch"),
+        max_parallelism=GROUPS,
+        key_groups=ALL,
+        tables=[("count", "int")],
+    )
+    writer.block(0, ALL, ["a", "b", "c"], raw)
+    ref = writer.finish()
+    (as_bytes,) = shape.read(files, ref, ALL, {"count": msgspec.Raw})
+    assert [bytes(value) for value in as_bytes.values] == [bytes(value) for value in raw]
+    (decoded,) = shape.read(files, ref, ALL, {"count": int | str | None})
+    assert list(decoded.values) == [1, "x", None]
+
+
+def test_a_block_too_large_to_let_others_run_is_a_bug():
+    writer = SnapshotWriter(MemoryFiles().create("s"), header())
+    too_many = list(range(BLOCK_ENTRIES_MAX + 1))
+    with pytest.raises(EngineBug):
+        writer.block(0, ALL, too_many, too_many)

@@ -1,0 +1,162 @@
+"""The directory of a job: opened, made durable, and refused when it is another job's."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from processor.errors import ProcessorError, SettingsError
+from processor.fault_points import FaultHook, no_faults
+from processor.ids import JobName
+from processor.storage.directory_files import DirectoryFiles
+from processor.storage.directory_log import DirectoryLog
+from processor.storage.disk import Disk, closing
+from processor.storage.folder_tree import FolderTree, os_error
+from processor.storage.layout import FILES_FOLDER, IDENTITY, job_folder
+
+IDENTITY_VERSION = 1
+IDENTITY_BYTES_MAX = 64 * 1024
+
+_SETTING = "checkpoint.directory"
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+
+
+class _Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose directory this is; written once."""
+
+    format: int
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDirectory:
+    """What is kept for one job."""
+
+    path: Path
+    files: DirectoryFiles
+    log: DirectoryLog
+
+
+def open_job_directory(
+    root: Path,
+    job: JobName,
+    *,
+    token: Callable[[], str],
+    faults: FaultHook = no_faults,
+    disk: Disk | None = None,
+    make: bool = True,
+) -> JobDirectory:
+    """The directory of ``job`` under the checkpoint root, made when it is missing.
+
+    With ``make=False`` nothing is written: for commands that only look. Raises SettingsError when the root
+    cannot be used, when the directory belongs to another job (naming both), or, with ``make=False``, when
+    there is none; Unavailable.
+    """
+    disk = disk or Disk()
+    root = Path(os.path.realpath(root))
+    path = job_folder(root, job)
+    try:
+        _refuse_root_of_job(root, job, disk)
+        if make:
+            _make_folders(path, disk)
+            _claim(path, job, token, disk)
+            _make_folders(path / FILES_FOLDER, disk)
+        found = _identity(path, disk)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    if found is None:
+        raise SettingsError(
+            f"there are no checkpoints of job '{job}' under '{root}'.",
+            remedy=f"Check the job's name and the setting {_SETTING}.",
+        )
+    if found != job:
+        raise SettingsError(
+            f"'{path}' is the checkpoint directory of another job: it belongs to job '{found}', and this is "
+            f"job '{job}'.",
+            remedy=f"Give the job its own name, or set {_SETTING} to another directory.",
+        )
+    return JobDirectory(
+        path=path,
+        files=DirectoryFiles(path / FILES_FOLDER, disk),
+        log=DirectoryLog(path, token=token, faults=faults, disk=disk),
+    )
+
+
+def _refuse_root_of_job(root: Path, job: JobName, disk: Disk) -> None:
+    owner = _identity(root, disk)
+    if owner is not None:
+        raise SettingsError(
+            f"'{root}' is itself the checkpoint directory of job '{owner}'; it cannot hold that of job "
+            f"'{job}'.",
+            remedy=f"Set {_SETTING} to the directory above it: every job has a subdirectory there.",
+        )
+
+
+def _make_folders(path: Path, disk: Disk) -> None:
+    above = path
+    while not above.is_dir() and above != above.parent:
+        above = above.parent
+    # An earlier start may have made that folder and died before its name was synced. One that we may not even
+    # look into was made by somebody else.
+    with suppress(PermissionError), closing(disk, disk.open_root(str(above.parent))) as folder:
+        disk.sync(folder)
+    disk.close(FolderTree(above, disk).make(path.relative_to(above).parts))
+
+
+def _claim(path: Path, job: JobName, token: Callable[[], str], disk: Disk) -> None:
+    """Write the identity if there is none: like an entry of the log, by one writer only."""
+    if _identity(path, disk) is not None:
+        return
+    content = msgspec.json.format(msgspec.json.encode(_Identity(format=IDENTITY_VERSION, job=job)), indent=2)
+    temporary = f"{IDENTITY}.{token()}.tmp"
+    with closing(disk, disk.open_root(str(path))) as folder:
+        file = disk.create(folder, temporary)
+        try:
+            with closing(disk, file):
+                disk.write_all(file, content + b"\n")
+                disk.sync(file)
+            disk.link(folder, temporary, IDENTITY)
+        except FileExistsError:
+            pass  # another start of some job was faster; it is read back and compared
+        finally:
+            disk.remove(folder, temporary)
+        disk.sync(folder)
+
+
+def _identity(path: Path, disk: Disk) -> str | None:
+    try:
+        with closing(disk, disk.open_root(str(path))) as folder:
+            file, size = disk.open(folder, IDENTITY)
+            with closing(disk, file):
+                content = disk.read(file, min(size, IDENTITY_BYTES_MAX))
+    except FileNotFoundError:
+        return None
+    try:
+        found = msgspec.json.decode(content, type=_Identity)
+    except msgspec.MsgspecError as error:
+        raise _foreign(path, f"is none ({error})") from error
+    if found.format != IDENTITY_VERSION:
+        raise _foreign(path, f"has format version {found.format}; this release reads {IDENTITY_VERSION}")
+    return found.job
+
+
+def _foreign(path: Path, what: str) -> SettingsError:
+    return SettingsError(
+        f"'{path / IDENTITY}' says whose checkpoints these are, but it {what}.",
+        remedy=f"Restore it, or set {_SETTING} to another directory.",
+    )
+
+
+def _unusable(path: Path, error: OSError) -> ProcessorError:
+    if error.errno in _REFUSED:
+        return SettingsError(
+            f"the checkpoint directory '{path}' cannot be used: {os.strerror(error.errno)}.",
+            remedy=f"Set {_SETTING} to a directory that the user running the job may write.",
+        )
+    return os_error("open", str(path), error)
