@@ -177,7 +177,9 @@ def _down(directory: Path) -> None:
         broker.kill()  # its data goes too: nothing is there to be ended in order
     shutil.rmtree(directory / "broker", ignore_errors=True)
     if _container(directory) is not None:
-        dev_docker.compose_down(_compose_file(), project=_compose_project(directory))
+        # Without its daemon no container runs: what is written down is old.
+        if dev_docker.daemon_answers():
+            dev_docker.compose_down(_compose_file(), project=_compose_project(directory))
         (directory / "docker.json").unlink()
 
 

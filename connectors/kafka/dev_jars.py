@@ -97,7 +97,9 @@ def _copy_jars(pom: Path, version: str, libs: Path) -> None:
                 f"-Dkafka.version={version}",
                 f"-DoutputDirectory={partial}",
                 "-DincludeScope=runtime",
-                "dependency:copy-dependencies",
+                "-Dstyle.color=never",
+                # In full: with only the plugin's prefix, a refused connection reads as an unknown plugin.
+                "org.apache.maven.plugins:maven-dependency-plugin:copy-dependencies",
             ],
             capture_output=True,
             text=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -156,6 +157,40 @@ def test_up_twice_is_one_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         dev_broker.down(tmp_path)
     assert dev_broker.status(tmp_path).origin is dev_broker.Origin.NOWHERE
     dev_broker.down(tmp_path)  # nothing there: nothing to do
+
+
+def test_when_docker_cannot_bring_the_image_the_jars_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A Docker daemon that reaches no image registry is common, and no reason to have no Kafka."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    docker = programs / "docker"
+    docker.write_text('#!/bin/sh\ncase "$*" in *" up "*) echo no such image >&2; exit 1 ;; esac\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv(dev_broker.BOOTSTRAP_VARIABLE, raising=False)
+    directory = tmp_path / "kafka"
+    try:
+        dev_broker.up(directory, port=dev_broker.free_ports(1)[0])
+        assert dev_broker.status(directory).origin is dev_broker.Origin.JARS
+        assert "no such image" in capfd.readouterr().err
+    finally:
+        dev_broker.down(directory)
+
+
+def test_a_record_of_docker_without_its_daemon_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docker was stopped, and its containers with it: `down` must not need it back."""
+    monkeypatch.delenv(dev_broker.BOOTSTRAP_VARIABLE, raising=False)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    nobody = f"127.0.0.1:{dev_broker.free_ports(1)[0]}"
+    (tmp_path / "docker.json").write_text(json.dumps({"bootstrap": nobody}))
+    now = dev_broker.status(tmp_path)
+    assert (now.origin, now.answers) == (dev_broker.Origin.DOCKER, False)
+    dev_broker.down(tmp_path)
+    assert dev_broker.status(tmp_path).origin is dev_broker.Origin.NOWHERE
 
 
 def test_the_environments_kafka_is_used_and_left_alone(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
