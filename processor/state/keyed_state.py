@@ -1,0 +1,217 @@
+"""All tables and timers of one step in one subtask, over any store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from processor.contracts.completion import Completion
+from processor.contracts.snapshot_format import TIMER_TABLES, SnapshotFormat, SnapshotWriter
+from processor.contracts.state_store import KeyedStateRequest, KeyedTable, TableSpec
+from processor.fault_points import FaultPoint
+from processor.ids import CheckpointId, FileRef
+from processor.invariant import invariant
+from processor.protocol.entries import StateFile
+from processor.records.batch import Key
+from processor.state.batch_cache import BatchCache, StoreTable
+from processor.state.memory_store import TimerTable
+from processor.state.snapshot import BlockSource, CompletionLane, SnapshotCompletion, SnapshotStore
+from processor.state.stored_keys import StoredKey
+from processor.state.timers import StepTimers, TimerQueue
+from processor.state.value_types import ValueType, describe_type, value_type
+
+
+class OpenTable(StoreTable, BlockSource, Protocol):
+    """One table of a store."""
+
+    @property
+    def restored_as(self) -> Any:
+        """The type with which a snapshot's values are to be read for it."""
+        ...
+
+    def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
+        """Take entries of a snapshot, before the first record."""
+        ...
+
+
+class Store(SnapshotStore, Protocol):
+    """Where the tables of one step in one subtask are."""
+
+    def open_table(self, spec: TableSpec, values: ValueType) -> OpenTable: ...
+
+    def restored(self) -> None:
+        """All of the snapshots are in."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class LayeredState:
+    """The KeyedState of both backends."""
+
+    def __init__(
+        self,
+        request: KeyedStateRequest,
+        store: Store,
+        snapshots: SnapshotFormat,
+        *,
+        cache_entries_max: int | None,
+    ) -> None:
+        """``cache_entries_max`` bounds what is held decoded over a store on disk; None: the store is
+        memory."""
+        self._request = request
+        self._store = store
+        self._snapshots = snapshots
+        self._entries_max = cache_entries_max
+        self._lane = CompletionLane()
+        self._cuts = 0
+        share = (
+            None if cache_entries_max is None else max(1, cache_entries_max // max(1, len(request.tables)))
+        )
+        self._opened: dict[str, OpenTable] = {}
+        self._caches: dict[str, BatchCache] = {}
+        self._handles: dict[str, KeyedTable[Any]] = {}
+        self._described: list[tuple[str, str]] = []
+        for spec in request.tables:
+            values = value_type(spec.kind, step=request.step, state=spec.name)
+            cache = self._add(spec.name, describe_type(spec.kind), store.open_table(spec, values), share)
+            self._handles[spec.name] = (
+                _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
+            )
+        event, processing = TimerTable(request.key_groups), TimerTable(request.key_groups)
+        caches = [
+            self._add(name, "timer at ms", table, None)
+            for name, table in zip(TIMER_TABLES, (event, processing), strict=True)
+        ]
+        self._restore()
+        self._timers = StepTimers(
+            TimerQueue(caches[0], event.timers()), TimerQueue(caches[1], processing.timers())
+        )
+
+    def table(self, name: str) -> KeyedTable[Any]:
+        """The table of a declared state. Keys are given in stored form (``stored_keys.normalise``)."""
+        invariant(name in self._handles, f"the step declared the state '{name}' it asks for")
+        return self._handles[name]
+
+    @property
+    def timers(self) -> StepTimers:
+        return self._timers
+
+    def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
+        """Swap dicts and remember references: microseconds, whatever the size of the state."""
+        for cache in self._caches.values():
+            cache.freeze()
+        self._cuts += 1
+        # The token is drawn here, in the thread that draws all others, so that a seeded run repeats itself.
+        name = f"{self._request.file_prefix}{self._request.token()}.state"
+        return SnapshotCompletion(
+            number=self._cuts,
+            lane=self._lane,
+            parts=[part for cache in self._caches.values() for part in cache.unwritten_parts()],
+            store=self._store,
+            tables=list(self._opened.values()),
+            create=self._creator(name),
+            describe=self._describe,
+        )
+
+    def pressed(self) -> bool:
+        """To be asked once a batch; it also takes notice of what completions have written meanwhile."""
+        unwritten = 0
+        for cache in self._caches.values():
+            cache.settle()
+            unwritten += cache.unwritten_entries()
+        return self._entries_max is not None and unwritten >= self._entries_max
+
+    def close(self) -> None:
+        """Give up what is held; a completion under way ends at its next slice. Idempotent."""
+        self._lane.closed = True
+        with self._lane.slice_lock:
+            self._store.close()
+
+    def _add(self, name: str, described: str, table: OpenTable, entries_max: int | None) -> BatchCache:
+        self._opened[name] = table
+        self._described.append((name, described))
+        self._caches[name] = BatchCache(table, entries_max=entries_max)
+        return self._caches[name]
+
+    def _creator(self, name: str) -> Callable[[], SnapshotWriter]:
+        request = self._request
+        return lambda: self._snapshots.create(
+            request.files.create(name),
+            step=request.step,
+            max_parallelism=request.max_parallelism,
+            key_groups=request.key_groups,
+            tables=self._described,
+        )
+
+    def _describe(self, file: FileRef) -> StateFile:
+        request = self._request
+        return StateFile(
+            step=request.step, file=file, key_groups=request.key_groups, states=dict(request.described)
+        )
+
+    def _restore(self) -> None:
+        request = self._request
+        codecs = {name: table.restored_as for name, table in self._opened.items()}
+        half_read = False
+        for state in request.restored:
+            for entries in self._snapshots.read(request.files, state.file, request.key_groups, codecs):
+                self._opened[entries.table].restore(list(entries.keys), entries.values)
+                if not half_read:
+                    request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
+                    half_read = True
+        self._store.restored()
+
+
+class _ObjectTable:
+    """Values that cannot be changed in place, as the objects the author set."""
+
+    __slots__ = ("get", "put", "remove")
+
+    def __init__(self, cache: BatchCache, values: ValueType) -> None:
+        self.get: Callable[[Any], Any] = cache.get
+        self.remove: Callable[[Any], None] = cache.remove
+        self.put: Callable[[Any, Any], None] = (
+            cache.put if values.classes is None else _checked(cache, values)
+        )
+
+
+def _checked(cache: BatchCache, values: ValueType) -> Callable[[StoredKey, Any], None]:
+    put, classes = cache.put, values.classes
+    assert classes is not None
+
+    def checked_put(key: StoredKey, value: Any) -> None:
+        if value.__class__ not in classes:
+            raise values.misfit(value)
+        put(key, value)
+
+    return checked_put
+
+
+class _Sealed:
+    """Values that can be changed in place, kept as bytes: ``get`` gives a copy, ``put`` takes one."""
+
+    __slots__ = ("_cache", "_decode", "_encode", "_values")
+
+    def __init__(self, cache: BatchCache, values: ValueType) -> None:
+        self._cache = cache
+        self._values = values
+        self._encode = values.encode
+        self._decode = values.decoder.decode
+
+    def get(self, key: Any) -> Any:
+        data = self._cache.get(key)
+        if data is None:
+            return None
+        try:
+            return self._decode(data)
+        except msgspec.MsgspecError as error:  # it was set to something else than was declared
+            raise self._values.misfit(msgspec.Raw(data), str(error)) from error
+
+    def put(self, key: Any, value: Any) -> None:
+        self._cache.put(key, None if value is None else self._encode(value))
+
+    def remove(self, key: Any) -> None:
+        self._cache.remove(key)

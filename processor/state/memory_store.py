@@ -1,0 +1,140 @@
+"""State in this process's memory: a dict a table. Snapshots are whole each time.
+
+Values are the authors' own objects where their type cannot be changed in place, and bytes where it can
+(``value_types``), so that nothing an author does after the cut reaches the completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
+from processor.contracts.state_store import TableSpec
+from processor.ids import KeyGroupRange
+from processor.records.batch import Key
+from processor.state.snapshot import Block
+from processor.state.stored_keys import StoredKey, author_keys, normalise
+from processor.state.value_types import ValueType
+
+WRITE_ENTRIES_MAX = 8_192
+"""Entries merged at once, in about half a millisecond."""
+
+
+class MemoryTable:
+    """Values of one state by key."""
+
+    write_entries_max = WRITE_ENTRIES_MAX
+
+    def __init__(self, values: ValueType, key_groups: KeyGroupRange) -> None:
+        self._values = values
+        self._key_groups = key_groups
+        self._base: dict[StoredKey, Any] = {}
+        self.read = self._base.get
+        """The dict's own method: S reads while C writes other keys, and both are single steps."""
+
+    def __len__(self) -> int:
+        return len(self._base)
+
+    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+        values = [value for _, value in entries if value is not None]
+        if self._values.shared:
+            self._values.verify(values)
+        else:
+            self._values.verify([msgspec.Raw(value) for value in values])
+        base = self._base
+        if len(values) == len(entries):
+            base.update(entries)
+            return
+        for key, value in entries:
+            if value is None:
+                base.pop(key, None)
+            else:
+                base[key] = value
+
+    def blocks(self) -> Iterator[Block]:
+        """All entries. Called by C, the only writer: the dict stands still meanwhile."""
+        keys, values = iter(self._base.keys()), iter(self._base.values())
+        shared = self._values.shared
+        while some := list(islice(keys, BLOCK_ENTRIES_MAX)):
+            found = list(islice(values, BLOCK_ENTRIES_MAX))
+            yield Block(
+                groups=self._key_groups,
+                keys=author_keys(some),
+                values=found if shared else [msgspec.Raw(value) for value in found],
+            )
+
+    @property
+    def restored_as(self) -> Any:
+        """The type with which a snapshot's values are to be read."""
+        return self._values.kind if self._values.shared else msgspec.Raw
+
+    def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
+        """Take entries of a snapshot, before the first record."""
+        if not self._values.shared:
+            values = [bytes(value) for value in values]
+        self._base.update(zip(normalise(keys), values, strict=True))
+
+
+class TimerTable:
+    """Timers of one kind: (key, time) by itself. Kept in memory by both backends, like their index."""
+
+    write_entries_max = WRITE_ENTRIES_MAX
+    restored_as = int
+
+    def __init__(self, key_groups: KeyGroupRange) -> None:
+        self._key_groups = key_groups
+        self._base: dict[StoredKey, Any] = {}
+        self.read = self._base.get
+
+    def __len__(self) -> int:
+        return len(self._base)
+
+    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+        base = self._base
+        for key, value in entries:
+            if value is None:
+                base.pop(key, None)
+            else:
+                base[key] = value
+
+    def blocks(self) -> Iterator[Block]:
+        timers: Iterator[Any] = iter(self._base)
+        while some := list(islice(timers, BLOCK_ENTRIES_MAX)):
+            yield Block(
+                groups=self._key_groups,
+                keys=author_keys([key for key, _ in some]),
+                values=[time for _, time in some],
+            )
+
+    def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
+        self._base.update((timer, True) for timer in zip(normalise(keys), values, strict=True))
+
+    def timers(self) -> Iterator[tuple[StoredKey, int]]:
+        """What was restored, for the index."""
+        yield from self._base  # type: ignore[misc]
+
+
+class MemoryStore:
+    """Makes the tables of one step in one subtask."""
+
+    def __init__(self, key_groups: KeyGroupRange) -> None:
+        self._key_groups = key_groups
+
+    def open_table(self, spec: TableSpec, values: ValueType) -> MemoryTable:
+        return MemoryTable(values, self._key_groups)
+
+    def begin_snapshot(self) -> None:
+        """Nothing to hold on to: only completions change the tables, and there is one at a time."""
+
+    def end_snapshot(self) -> None:
+        """See ``begin_snapshot``."""
+
+    def restored(self) -> None:
+        """All of the snapshots are in."""
+
+    def close(self) -> None:
+        """Memory goes with its last reference."""

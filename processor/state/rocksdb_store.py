@@ -1,0 +1,264 @@
+"""State in RocksDB on the local disk, for state larger than memory.
+
+An entry's key is the table's number (1 byte), the key group (2 bytes, big-endian) and the encoded key, so
+that a table is one range of keys and a key group one range of that; its value is the value in msgpack. The
+key comes last and needs no length. Always in raw mode: otherwise the binding would pickle.
+
+RocksDB's own log is off. A process that dies loses its local directory on purpose and restores from a
+checkpoint, whatever its disk still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, cast
+from zlib import crc32
+
+import msgspec
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    IngestExternalFileOptions,
+    Options,
+    Rdict,
+    ReadOptions,
+    Snapshot,
+    SstFileWriter,
+    WriteBatch,
+    WriteOptions,
+)
+
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
+from processor.contracts.state_store import TableSpec
+from processor.errors import SettingsError
+from processor.ids import KeyGroupRange
+from processor.records.batch import Key
+from processor.records.key_groups import decode_key, encode_key
+from processor.state.rocksdb_directory import LocalDirectories
+from processor.state.snapshot import Block
+from processor.state.stored_keys import StoredKey, key_bytes
+from processor.state.value_types import ValueType
+
+WRITE_ENTRIES_MAX = 512
+"""Entries of one WriteBatch. Writing one holds the interpreter throughout, at about 2 µs an entry."""
+
+RESTORE_ENTRIES_MAX = 250_000
+RESTORE_BYTES_MAX = 64 * 2**20
+"""A file of restored entries is sorted in memory and handed to RocksDB whole at either bound."""
+
+_HEAD = 3
+_TEXT_TAG = b"s"[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RocksDbOptions:
+    """The store's own knobs, for each step with state in each subtask (settings ``state.rocksdb``)."""
+
+    write_buffer_bytes: int = 32 * 2**20
+    """Memory that collects writes before they go to a file."""
+    block_cache_bytes: int = 64 * 2**20
+    """Memory for blocks read from files, index and filter blocks among them."""
+    compression: str = "lz4"
+    """Of files: none, snappy, lz4 or zstd."""
+    background_jobs: int = 2
+    """Threads that flush and compact."""
+    bloom_bits_per_key: int = 10
+    """So that asking for a key that is not there reads no file (1 % of the time it does); 0: no filter."""
+
+
+class RocksDbTable:
+    """One table: a range of keys of the step's database."""
+
+    write_entries_max = WRITE_ENTRIES_MAX
+    restored_as = msgspec.Raw
+    """Snapshots and RocksDB hold the same bytes."""
+
+    def __init__(self, store: RocksDbStore, number: int, values: ValueType) -> None:
+        self._store = store
+        self._head = bytes((number,))
+        self._next_head = bytes((number + 1,))
+        self._values = values
+        self._max_parallelism = store.max_parallelism
+        self._get = store.database.get
+        self._decode = values.decoder.decode if values.shared else None
+
+    def read(self, key: StoredKey) -> Any:
+        encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
+        group = crc32(encoded) % self._max_parallelism
+        data = self._get(self._head + group.to_bytes(2, "big") + encoded)
+        if data is None or self._decode is None:
+            return data
+        return self._decode(data)
+
+    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+        head, limit, values = self._head, self._max_parallelism, self._values
+        self._verify([value for _, value in entries if value is not None])
+        encode = values.encode if values.shared else bytes
+        batch = WriteBatch(raw_mode=True)
+        for key, value in entries:
+            encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
+            at = head + (crc32(encoded) % limit).to_bytes(2, "big") + encoded
+            if value is None:
+                batch.delete(at)
+            else:
+                batch.put(at, encode(value))
+        self._store.database.write(batch, self._store.write_options)
+
+    def blocks(self) -> Iterator[Block]:
+        """All entries in the order of their key groups, from the snapshot that the store holds."""
+        bound = ReadOptions()
+        bound.set_iterate_upper_bound(self._next_head)
+        entries = self._store.held_snapshot().items(from_key=self._head, read_opt=bound)
+        pairs = cast(Iterator[tuple[bytes, bytes]], entries)
+        while some := list(islice(pairs, BLOCK_ENTRIES_MAX)):
+            yield Block(
+                groups=KeyGroupRange(_group_of(some[0][0]), _group_of(some[-1][0]) + 1),
+                keys=_decode_keys([key for key, _ in some]),
+                values=[msgspec.Raw(value) for _, value in some],
+            )
+
+    def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
+        head, limit = self._head, self._max_parallelism
+        entries: list[tuple[bytes, bytes]] = []
+        for key, value in zip(keys, values, strict=True):
+            encoded = encode_key(key)
+            entries.append((head + (crc32(encoded) % limit).to_bytes(2, "big") + encoded, bytes(value)))
+        self._store.collect(entries)
+
+    def _verify(self, values: list[Any]) -> None:
+        if self._values.shared:
+            if not self._values.shallow:
+                self._values.verify(values)
+        else:
+            self._values.verify([msgspec.Raw(value) for value in values])
+
+
+class RocksDbStore:
+    """The database of one step in one subtask, in a local directory of its own."""
+
+    def __init__(
+        self, directories: LocalDirectories, name: str, options: RocksDbOptions, max_parallelism: int
+    ) -> None:
+        """Raises SettingsError when the directory or the options cannot be used."""
+        self.max_parallelism = max_parallelism
+        self._directories = directories
+        self._options = _database_options(options)
+        self._path = directories.make(name)
+        try:
+            self.database = Rdict(str(self._path), self._options)
+        except Exception as error:  # the binding raises bare Exceptions
+            directories.remove(self._path)
+            raise SettingsError(
+                f"RocksDB cannot be opened in '{self._path}': {error}.",
+                remedy="Set state.directory to a directory on a local disk with space left.",
+            ) from error
+        self.write_options = WriteOptions()
+        self.write_options.disable_wal = True  # type: ignore[method-assign,assignment]
+        self._tables = 0
+        self._snapshot: Snapshot | None = None
+        self._collected: list[tuple[bytes, bytes]] = []
+        self._collected_bytes = 0
+        self._ingested = 0
+        self._closed = False
+
+    def open_table(self, spec: TableSpec, values: ValueType) -> RocksDbTable:
+        table = RocksDbTable(self, self._tables, values)
+        self._tables += 1
+        return table
+
+    def begin_snapshot(self) -> None:
+        self._snapshot = self.database.snapshot()
+
+    def end_snapshot(self) -> None:
+        self._snapshot = None
+
+    def held_snapshot(self) -> Snapshot:
+        """What ``begin_snapshot`` holds on to."""
+        assert self._snapshot is not None
+        return self._snapshot
+
+    def collect(self, entries: list[tuple[bytes, bytes]]) -> None:
+        """Restored entries; every so many of them become one file of the database."""
+        self._collected.extend(entries)
+        self._collected_bytes += sum(len(key) + len(value) for key, value in entries)
+        if len(self._collected) >= RESTORE_ENTRIES_MAX or self._collected_bytes >= RESTORE_BYTES_MAX:
+            self._ingest()
+
+    def restored(self) -> None:
+        self._ingest()
+
+    def close(self) -> None:
+        """Close the database and remove its directory. Idempotent; no completion may be in a slice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._snapshot = None
+        self.database.close()
+        self._directories.remove(self._path)
+
+    def _ingest(self) -> None:
+        if not self._collected:
+            return
+        entries, self._collected, self._collected_bytes = self._collected, [], 0
+        entries.sort()  # already in order when the snapshot was written by this store
+        self._ingested += 1
+        path = f"{self._path}.restored-{self._ingested}.sst"
+        file = SstFileWriter(self._options)
+        file.open(path)
+        for key, value in entries:
+            file[key] = value
+        file.finish()
+        move = IngestExternalFileOptions()
+        move.set_move_files(True)
+        self.database.ingest_external_file([path], move)
+
+
+def _group_of(key: bytes) -> int:
+    return int.from_bytes(key[1:_HEAD], "big")
+
+
+def _decode_keys(keys: list[bytes]) -> list[Key]:
+    if {key[_HEAD] for key in keys} == {_TEXT_TAG}:  # the common case, without a call a key
+        return [key[_HEAD + 1 :].decode() for key in keys]
+    return [decode_key(key[_HEAD:]) for key in keys]
+
+
+_COMPRESSIONS = {
+    "none": DBCompressionType.none,
+    "snappy": DBCompressionType.snappy,
+    "lz4": DBCompressionType.lz4,
+    "zstd": DBCompressionType.zstd,
+}
+
+
+def _database_options(options: RocksDbOptions) -> Options:
+    if options.compression not in _COMPRESSIONS:
+        raise SettingsError(
+            f"state.rocksdb.compression is '{options.compression}'.",
+            remedy=f"Choose one of {', '.join(_COMPRESSIONS)}.",
+        )
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(Cache(options.block_cache_bytes))
+    blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    if options.bloom_bits_per_key:
+        blocks.set_bloom_filter(options.bloom_bits_per_key, False)
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)
+    made.set_error_if_exists(True)
+    made.set_block_based_table_factory(blocks)
+    made.set_write_buffer_size(options.write_buffer_bytes)
+    made.set_max_background_jobs(options.background_jobs)
+    made.set_compression_type(_COMPRESSIONS[options.compression]())
+    made.set_level_compaction_dynamic_level_bytes(True)
+    # A memtable can tell that it lacks a key without a search.
+    made.set_memtable_whole_key_filtering(True)
+    made.set_memtable_prefix_bloom_ratio(0.02)
+    # Its own log of events: nobody reads it, and it would grow.
+    made.set_keep_log_file_num(1)
+    made.set_max_log_file_size(2**20)
+    made.set_stats_dump_period_sec(0)
+    return made

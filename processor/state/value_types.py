@@ -1,0 +1,278 @@
+"""What state has to know of the type of a value: its description, its codec, and whether it may be shared.
+
+A value of a type that cannot be changed in place (``int``, ``str``, frozen records of such) is kept as the
+object the author set. A value that can be changed in place (``list``, ``dict``, an ordinary dataclass) is
+kept as bytes: encoded by ``set``, decoded by each ``get``. Otherwise an author who appends to a list after
+the cut would change the list that the completion has yet to write, and a restored job would count those
+records twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from processor.errors import JobError, UserCodeError, Where
+
+_SCALARS: dict[type[inspect.Type], tuple[str, tuple[type, ...]]] = {
+    inspect.NoneType: ("None", (type(None),)),
+    inspect.BoolType: ("bool", (bool,)),
+    inspect.IntType: ("int", (int,)),
+    # An int where a float is declared is what people write (`total.set(0)`); it comes back as a float.
+    inspect.FloatType: ("float", (float, int)),
+    inspect.StrType: ("str", (str,)),
+    inspect.BytesType: ("bytes", (bytes,)),
+}
+"""Types of which nothing but the class of the value needs checking, with their names and classes."""
+
+_ATOMS: dict[type[inspect.Type], str] = {
+    inspect.DateTimeType: "datetime",
+    inspect.DateType: "date",
+    inspect.TimeType: "time",
+    inspect.TimeDeltaType: "timedelta",
+    inspect.UUIDType: "UUID",
+    inspect.DecimalType: "Decimal",
+}
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def describe_type(kind: Any) -> str:
+    """A line about a type that is the same in every process and version; manifests compare it (B7).
+
+    Records are described by their name and fields, ``=`` marking a field with a default, so that a field that
+    was added, dropped or widened can be told. Modules are left out: moving a class changes no state.
+    Raises JobError for a type whose values cannot be kept.
+    """
+    return _describe(_inspected(kind), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueType:
+    """The type of the values of one state."""
+
+    kind: Any
+    shared: bool
+    """Values cannot be changed in place: the author's object itself may be kept."""
+    classes: frozenset[type] | None
+    """The only classes a value may have; None: not told by the class alone."""
+    shallow: bool
+    """The class tells all: a value of a right class can always be read back."""
+    decoder: msgspec.msgpack.Decoder[Any]
+    many_decoder: msgspec.msgpack.Decoder[list[Any]]
+    step: str
+    state: str
+
+    def encode(self, value: object) -> bytes:
+        """The bytes of one value. Raises UserCodeError for what cannot be encoded."""
+        try:
+            return _encoder.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise self.misfit(value, str(error)) from error
+
+    def verify(self, values: Sequence[object]) -> None:
+        """Raises UserCodeError unless all these can be read back as the declared type.
+
+        Called by completions for values that changed, before a snapshot can hold them: a checkpoint with a
+        value that nobody can read would be decided, and then no restart could ever succeed.
+        """
+        try:
+            if self.shallow:
+                _encoder.encode(values)  # an int may still have more than 64 bits
+            else:
+                self.many_decoder.decode(_encoder.encode(values))
+        except Exception:
+            for value in values:
+                try:
+                    self.decoder.decode(self.encode(value))
+                except msgspec.MsgspecError as error:
+                    raise self.misfit(value, str(error)) from error
+            raise
+
+    def misfit(self, value: object, why: str = "") -> UserCodeError:
+        """The error for a value that is not of this type."""
+        shown = value if not isinstance(value, msgspec.Raw) else bytes(value)
+        return UserCodeError(
+            f"state '{self.state}' is declared as {describe_type(self.kind)} and was set to "
+            f"{type(value).__name__} {shown!r:.80}{': ' + why if why else ''}.",
+            remedy="Set a value of the declared type, use clear() to remove it, or declare another type.",
+            where=Where(step=self.step),
+        )
+
+
+def value_type(kind: Any, *, step: str, state: str) -> ValueType:
+    """Look at a declared type once. Raises JobError for one whose values cannot be kept."""
+    info = _inspected(kind)
+    return ValueType(
+        kind=kind,
+        shared=_shared(info, frozenset()),
+        classes=_classes(info),
+        shallow=_shallow(info),
+        decoder=msgspec.msgpack.Decoder(kind),
+        many_decoder=msgspec.msgpack.Decoder(list[kind]),
+        step=step,
+        state=state,
+    )
+
+
+def _inspected(kind: Any) -> inspect.Type:
+    try:
+        info = inspect.type_info(kind)
+        msgspec.msgpack.Decoder(kind)
+    except Exception as error:  # msgspec raises many kinds, down to NameError for a name that is not there
+        raise JobError(
+            f"values of type {kind!r:.80} cannot be kept as state: {error}.",
+            remedy="Use plain values, lists, dicts, tuples, dataclasses or msgspec Structs of them.",
+        ) from error
+    if _any_custom(info, frozenset()):
+        raise JobError(
+            f"values of type {kind!r:.80} cannot be kept as state: there is no encoding for it.",
+            remedy="Use plain values, lists, dicts, tuples, dataclasses or msgspec Structs of them.",
+        )
+    return info
+
+
+def _parts(info: inspect.Type) -> tuple[inspect.Type, ...]:
+    """The types inside a type."""
+    match info:
+        case inspect.UnionType(types=types):
+            return tuple(types)
+        case inspect.TupleType(item_types=types):
+            return tuple(types)
+        case inspect.CollectionType(item_type=item):  # lists, sets, tuples of any length
+            return (item,)
+        case inspect.DictType(key_type=key, value_type=value):
+            return key, value
+        case (
+            inspect.StructType(fields=fields)
+            | inspect.DataclassType(fields=fields)
+            | inspect.NamedTupleType(fields=fields)
+            | inspect.TypedDictType(fields=fields)
+        ):
+            return tuple(field.type for field in fields)
+        case _:
+            return ()
+
+
+def _any_custom(info: inspect.Type, seen: frozenset[Any]) -> bool:
+    cls = getattr(info, "cls", None)
+    if cls in seen:
+        return False
+    if isinstance(info, inspect.CustomType | inspect.RawType | inspect.ExtType | inspect.MemoryViewType):
+        return True
+    return any(_any_custom(part, seen | {cls} if cls else seen) for part in _parts(info))
+
+
+def _shared(info: inspect.Type, seen: frozenset[Any]) -> bool:
+    """Whether no value of this type can be changed in place, however deep one looks."""
+    match info:
+        case _ if type(info) in _SCALARS or type(info) in _ATOMS:
+            return True
+        case inspect.EnumType() | inspect.LiteralType():
+            return True
+        case (
+            inspect.UnionType()
+            | inspect.TupleType()
+            | inspect.VarTupleType()
+            | inspect.FrozenSetType()
+            | inspect.NamedTupleType()
+        ):
+            pass
+        case inspect.StructType(cls=cls):
+            if not cls.__struct_config__.frozen:
+                return False
+        case inspect.DataclassType(cls=cls):
+            parameters = getattr(cls, "__dataclass_params__", None)
+            if parameters is None or not parameters.frozen:
+                return False
+        case _:
+            return False
+    record = getattr(info, "cls", None)
+    if record in seen:
+        return True
+    return all(_shared(part, seen | {record} if record else seen) for part in _parts(info))
+
+
+def _classes(info: inspect.Type) -> frozenset[type] | None:
+    match info:
+        case _ if type(info) in _SCALARS:
+            return frozenset(_SCALARS[type(info)][1])
+        case inspect.UnionType(types=types):
+            parts = [_classes(part) for part in types]
+            return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
+        case inspect.StructType(cls=cls) | inspect.DataclassType(cls=cls) | inspect.NamedTupleType(cls=cls):
+            # A generic class is described with its arguments; the class of its values is the origin.
+            return frozenset((getattr(cls, "__origin__", cls),))
+        case inspect.TupleType() | inspect.VarTupleType():
+            return frozenset((tuple,))
+        case _:
+            return None
+
+
+def _shallow(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.UnionType):
+        return all(_shallow(part) for part in info.types)
+    return type(info) in _SCALARS and not _constrained(info)
+
+
+def _constrained(info: inspect.Type) -> bool:
+    """Limits of an Annotated type, such as ``Annotated[int, Meta(ge=0)]``."""
+    return any(
+        getattr(info, limit, None) is not None
+        for limit in ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+    )
+
+
+def _describe(info: inspect.Type, seen: tuple[Any, ...]) -> str:
+    match info:
+        case _ if type(info) in _SCALARS:
+            return _SCALARS[type(info)][0]
+        case _ if type(info) in _ATOMS:
+            return _ATOMS[type(info)]
+        case inspect.AnyType():
+            return "Any"
+        case inspect.ByteArrayType():
+            return "bytearray"
+        case inspect.UnionType(types=types):
+            return " | ".join(sorted(_describe(part, seen) for part in types))
+        case inspect.LiteralType(values=values):
+            return f"Literal[{', '.join(sorted(map(repr, values)))}]"
+        case inspect.EnumType(cls=cls):
+            return f"{cls.__name__}[{', '.join(repr(member.value) for member in cls)}]"
+        case inspect.TupleType(item_types=types):
+            return f"tuple[{', '.join(_describe(part, seen) for part in types)}]"
+        case inspect.VarTupleType(item_type=item):
+            return f"tuple[{_describe(item, seen)}, ...]"
+        case inspect.ListType(item_type=item):
+            return f"list[{_describe(item, seen)}]"
+        case inspect.SetType(item_type=item):
+            return f"set[{_describe(item, seen)}]"
+        case inspect.FrozenSetType(item_type=item):
+            return f"frozenset[{_describe(item, seen)}]"
+        case inspect.CollectionType(item_type=item):
+            return f"collection[{_describe(item, seen)}]"
+        case inspect.DictType(key_type=key, value_type=value):
+            return f"dict[{_describe(key, seen)}, {_describe(value, seen)}]"
+        case (
+            inspect.StructType(cls=cls, fields=fields)
+            | inspect.DataclassType(cls=cls, fields=fields)
+            | inspect.NamedTupleType(cls=cls, fields=fields)
+            | inspect.TypedDictType(cls=cls, fields=fields)
+        ):
+            name = getattr(cls, "__name__", str(cls))
+            if cls in seen:
+                return name  # a record that contains itself
+            inner = ", ".join(
+                f"{field.encode_name}: {_describe(field.type, (*seen, cls))}{'' if field.required else ' ='}"
+                for field in fields
+            )
+            return f"{name}({inner})"
+        case _:
+            raise JobError(
+                f"values of type {info!r:.80} cannot be kept as state.",
+                remedy="Use plain values, lists, dicts, tuples, dataclasses or msgspec Structs of them.",
+            )

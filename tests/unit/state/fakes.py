@@ -1,0 +1,183 @@
+"""What a keyed state needs around it, in memory: files, a snapshot format, and a request."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from processor.contracts.state_store import KeyedStateRequest, StateBackend, TableSpec
+from processor.errors import DamagedFile
+from processor.fault_points import FaultHook, no_faults
+from processor.ids import FileRef, KeyGroupRange, StepName, key_groups_of
+from processor.protocol.entries import StateFile
+from processor.records.key_groups import decode_key, encode_key, key_group
+from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.value_types import describe_type
+
+MAX_PARALLELISM = 16
+
+
+class MemoryFiles:
+    """A file store in a dict."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+
+    def create(self, name: str) -> MemoryFile:
+        if name in self.content:
+            raise DamagedFile(f"the name '{name}' is taken")
+        return MemoryFile(self, name)
+
+    def read(self, ref: FileRef) -> Iterator[bytes]:
+        if ref.name not in self.content:
+            raise DamagedFile(f"'{ref.name}' is missing")
+        data = self.content[ref.name]
+        if hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise DamagedFile(f"'{ref.name}' fails its checksum")
+        yield data
+
+    def verify(self, ref: FileRef) -> None:
+        list(self.read(ref))
+
+    def delete(self, name: str) -> None:
+        self.content.pop(name, None)
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self.content if name.startswith(prefix))
+
+
+class MemoryFile:
+    def __init__(self, files: MemoryFiles, name: str) -> None:
+        self._files, self._name, self._data = files, name, bytearray()
+        self._ended = False
+
+    def write(self, data: bytes) -> None:
+        self._data += data
+
+    def finish(self) -> FileRef:
+        self._ended = True
+        data = bytes(self._data)
+        self._files.content[self._name] = data
+        return FileRef(name=self._name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+    def discard(self) -> None:
+        self._ended = True
+
+
+class _Line(msgspec.Struct, array_like=True):
+    table: int
+    start: int
+    stop: int
+    keys: list[bytes]
+    values: list[msgspec.Raw]
+
+
+@dataclass
+class _Entries:
+    table: str
+    keys: list[Any]
+    values: list[Any]
+
+
+class PlainSnapshots:
+    """The smallest snapshot format: a name list, then length-prefixed msgpack lines."""
+
+    def create(self, writer: Any, *, step: str, max_parallelism: int, key_groups: KeyGroupRange, tables: Any):
+        return _PlainWriter(writer, max_parallelism, key_groups, [name for name, _ in tables])
+
+    def read(
+        self, files: Any, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+    ) -> Iterator[_Entries]:
+        data = b"".join(files.read(ref))
+        parts = []
+        while data:
+            size = int.from_bytes(data[:4], "big")
+            parts.append(data[4 : 4 + size])
+            data = data[4 + size :]
+        limit, names = msgspec.msgpack.decode(parts[0], type=tuple[int, list[str]])
+        for part in parts[1:]:
+            line = msgspec.msgpack.decode(part, type=_Line)
+            decode = msgspec.msgpack.Decoder(codecs[names[line.table]]).decode
+            found = [
+                (key, decode(value))
+                for key, value in zip(map(decode_key, line.keys), line.values, strict=True)
+                if key_group(key, limit) in wanted
+            ]
+            if found:
+                yield _Entries(names[line.table], [key for key, _ in found], [value for _, value in found])
+
+
+class _PlainWriter:
+    def __init__(self, writer: Any, limit: int, key_groups: KeyGroupRange, names: list[str]) -> None:
+        self._writer, self._limit, self._key_groups = writer, limit, key_groups
+        self.finished = False
+        self._part(msgspec.msgpack.encode((limit, names)))
+
+    def block(self, table: int, groups: KeyGroupRange, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        assert self._key_groups.covers(groups)
+        assert all(key_group(key, self._limit) in groups for key in keys), "the block's range covers its keys"
+        encoded = [msgspec.Raw(msgspec.msgpack.encode(value)) for value in values]
+        assert keys, "no block is empty"
+        self._part(
+            msgspec.msgpack.encode(
+                _Line(table, groups.start, groups.stop, [encode_key(key) for key in keys], encoded)
+            )
+        )
+
+    def finish(self) -> FileRef:
+        self.finished = True
+        return self._writer.finish()
+
+    def discard(self) -> None:
+        self._writer.discard()
+
+    def _part(self, data: bytes) -> None:
+        self._writer.write(len(data).to_bytes(4, "big") + data)
+
+
+def make_backend(name: str, directory: Path, *, cache_entries_max: int = 1_000) -> StateBackend:
+    if name == "memory":
+        return MemoryBackend(snapshots=PlainSnapshots())
+    return RocksDbBackend(
+        snapshots=PlainSnapshots(), directory=directory, cache_entries_max=cache_entries_max
+    )
+
+
+@dataclass
+class Place:
+    """Where states are opened and re-opened: one file store, names that never come twice."""
+
+    files: MemoryFiles = field(default_factory=MemoryFiles)
+    tokens: Iterator[int] = field(default_factory=count)
+
+    def request(
+        self,
+        tables: Mapping[str, Any],
+        restored: Sequence[StateFile] = (),
+        *,
+        index: int = 0,
+        parallelism: int = 1,
+        faults: FaultHook = no_faults,
+    ) -> KeyedStateRequest:
+        return KeyedStateRequest(
+            step=StepName("count"),
+            subtask_index=index,
+            max_parallelism=MAX_PARALLELISM,
+            key_groups=key_groups_of(index, parallelism, MAX_PARALLELISM),
+            tables=[TableSpec(name=name, kind=kind) for name, kind in tables.items()],
+            described={name: describe_type(kind) for name, kind in tables.items()},
+            files=self.files,
+            file_prefix="a1/count-0/",
+            token=self._token(),
+            restored=restored,
+            faults=faults,
+        )
+
+    def _token(self) -> Callable[[], str]:
+        return lambda: f"{next(self.tokens):08d}"
