@@ -51,7 +51,7 @@ class ControlPlace:
 
 def control_place(root: Path, job: JobName) -> ControlPlace:
     """The place for ``job`` under ``root``, the setting ``checkpoint.directory``."""
-    return ControlPlace(directory=job_folder(root.absolute(), job))
+    return ControlPlace(directory=job_folder(Path(os.path.realpath(root)), job))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

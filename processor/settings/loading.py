@@ -257,7 +257,7 @@ def _scrubbed(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def _refusal(problems: Sequence[str], remedy: str) -> SettingsError:
-    told = list(problems[:PROBLEMS_MAX])
+    told = [problem.rstrip(".") for problem in problems[:PROBLEMS_MAX]]
     if len(problems) > PROBLEMS_MAX:
         told.append(f"and {len(problems) - PROBLEMS_MAX} more")
     return SettingsError("; ".join(told) + ".", remedy=remedy)

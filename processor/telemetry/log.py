@@ -70,7 +70,7 @@ def get_log(room: str) -> Log:
 
 
 def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Send all that is below ``processor`` to ``stream`` (standard error); a second call replaces the first."""
+    """Send all below ``processor`` to ``stream`` (standard error); a second call replaces the first."""
     root = logging.getLogger(ROOT_LOGGER)
     for old in list(root.handlers):
         root.removeHandler(old)

@@ -1,0 +1,1 @@
+"""The commands of ``processor``, one file a noun; whatever is heavy is imported when a command runs."""

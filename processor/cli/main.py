@@ -1,0 +1,56 @@
+"""The ``processor`` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from processor.cli import checkpoints, dev, doctor, explain, outbox, run, savepoint, settings, status, stop
+
+app = typer.Typer(
+    name="processor",
+    help="An exactly-once stream processor for Kafka.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help and plain errors: they are read in logs and terminals alike, and the rich ones load slowly.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+app.command("run")(run.run)
+app.command("explain")(explain.explain)
+app.command("status")(status.status)
+app.command("savepoint")(savepoint.savepoint)
+app.command("stop")(stop.stop)
+app.add_typer(checkpoints.app)
+app.add_typer(outbox.app)
+app.command("doctor")(doctor.doctor)
+app.add_typer(settings.app)
+app.command("dev", context_settings=dev.CONTEXT_SETTINGS, add_help_option=False)(dev.dev)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from processor import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """An exactly-once stream processor for Kafka."""
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    app(prog_name="processor")
+
+
+if __name__ == "__main__":
+    main()

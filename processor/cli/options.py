@@ -1,0 +1,29 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[
+    list[Path] | None,
+    typer.Option("--config", "-c", metavar="FILE", help="A YAML file of settings; later ones win."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", "-s", metavar="SECTION.FIELD=VALUE", help="One setting; wins over files and environment."
+    ),
+]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+BuildArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE:BUILD", help="The function that builds the job, such as word_count:build."
+    ),
+]
+TimeoutOption = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the answer, such as 5m.")
+]

@@ -1,0 +1,72 @@
+"""``processor run``: the daemon."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from processor.cli.options import BuildArgument, ConfigOption, SetOption
+from processor.cli.reporting import reporting
+from processor.errors import SettingsError
+
+
+def run(
+    build: BuildArgument,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Rewind: begin at the sources' start positions with empty state.")
+    ] = False,
+    origin: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DIR", help="Rewind: begin with this savepoint or checkpoint."),
+    ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            "--request", metavar="NAME", help="Name of the rewind: the same name does not rewind twice."
+        ),
+    ] = None,
+    take_over: Annotated[
+        str | None,
+        typer.Option(
+            "--take-over",
+            metavar="INCARNATION",
+            help="Go on although the sinks' markers are of this other log.",
+        ),
+    ] = None,
+    accept_duplicates: Annotated[
+        bool,
+        typer.Option("--accept-duplicates", help="Rewind although later output is already published."),
+    ] = False,
+) -> None:
+    """Run a job until it ends or is stopped, going on from its newest checkpoint."""
+    with reporting() as told:
+        if fresh and origin is not None:
+            raise SettingsError("--fresh and --from were both given.", remedy="Give the one that is meant.")
+        if request is not None and not fresh and origin is None:
+            raise SettingsError(
+                f"--request '{request}' names a rewind, and none was asked for.",
+                remedy="Give --fresh or --from DIR too, or leave --request out.",
+            )
+        from processor.cli.configured import checkpoint_directory, load_configured
+        from processor.cli.job_reference import load_graph
+
+        settings = load_configured(config, set_, told).settings
+        checkpoint_directory(settings)
+        graph = load_graph(build)
+
+        from processor.runtime.embedded import run_job
+        from processor.runtime.start_options import StartOptions
+        from processor.telemetry.log import get_log
+
+        options = StartOptions(
+            fresh=fresh,
+            origin=origin,
+            request=request,
+            take_over=take_over,
+            accept_duplicates=accept_duplicates,
+        )
+        code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
+        raise typer.Exit(code)

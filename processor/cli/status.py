@@ -1,0 +1,58 @@
+"""``processor status``: a running job, asked through its control socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from processor.cli.options import ConfigOption, JobArgument, SetOption
+from processor.cli.reporting import reporting
+
+if TYPE_CHECKING:
+    from processor.contracts.job_control import JobStatus
+
+
+def status(
+    job: JobArgument,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+) -> None:
+    """Say how a running job is doing."""
+    with reporting() as told:
+        from processor.cli.control import client_of
+
+        now = client_of(job, config, set_, told).status()
+        if as_json:
+            import msgspec
+
+            typer.echo(msgspec.json.encode(now).decode())
+        else:
+            typer.echo(status_text(now))
+
+
+def status_text(now: JobStatus) -> str:
+    """Name and value a line."""
+    from processor.cli.table import aligned
+    from processor.settings.units import duration_text
+
+    uptime_ms = now.uptime_ms - now.uptime_ms % 1_000 if now.uptime_ms >= 1_000 else now.uptime_ms
+    rows = [
+        ("job", now.job),
+        ("state", now.state),
+        ("attempt", str(now.attempt)),
+        ("last checkpoint", _number(now.last_checkpoint)),
+        ("published checkpoint", _number(now.published_checkpoint)),
+        ("records in", f"{now.records_in:,}"),
+        ("records out", f"{now.records_out:,}"),
+        ("restarts", str(now.restarts)),
+        ("up for", duration_text(uptime_ms)),
+    ]
+    if now.waiting_for:
+        rows.append(("waiting for", now.waiting_for))
+    return "\n".join(aligned(rows))
+
+
+def _number(checkpoint: int | None) -> str:
+    return "none yet" if checkpoint is None else str(checkpoint)

@@ -1,0 +1,31 @@
+"""``processor stop``: ends a running job after a last checkpoint or savepoint."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from processor.cli.options import ConfigOption, JobArgument, SetOption, TimeoutOption
+from processor.cli.reporting import reporting
+
+
+def stop(
+    job: JobArgument,
+    savepoint: Annotated[
+        str | None,
+        typer.Option("--savepoint", metavar="DIR", help="Write a savepoint there instead of a checkpoint."),
+    ] = None,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    timeout: TimeoutOption = "10m",
+) -> None:
+    """Stop a running job: a last checkpoint is taken and published. A savepoint's path is printed last."""
+    with reporting() as told:
+        from processor.cli.control import client_of, tell_outcome, timeout_ms
+
+        wait_ms = timeout_ms(timeout)
+        directory = None if savepoint is None else os.path.abspath(savepoint)
+        outcome = client_of(job, config, set_, told).stop(directory, wait_ms)
+        tell_outcome("stopped", outcome)
