@@ -17,6 +17,7 @@ WORKERS ?=
 MINUTES ?= 10
 # make test PYTEST_ARGS='-k broker -x'
 PYTEST_ARGS ?=
+export PYTEST_ARGS
 # make kafka-up KAFKA_VERSION=3.9.1
 KAFKA_VERSION ?=
 
@@ -49,7 +50,7 @@ demo: setup ## a small job, killed on purpose while it runs, and the proof that 
 	@$(PYTHON) -m examples.demo
 
 test: setup ## style, rooms, types and all tests; the summary comes last
-	@PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/checks.bash all
+	@bash .ci/checks.bash all
 
 lint: setup ## the checks of `make test` that need no running code
 	@bash .ci/checks.bash static

@@ -44,8 +44,8 @@ summary() {
 if [ "$kind" = all ]; then
   summary
   # The tests come last, so that pytest's own closing line is what a reader of the output ends with.
-  # shellcheck disable=SC2086  # PYTEST_ARGS holds several words
-  check "pytest" "$bin/python" -m pytest tests ${PYTEST_ARGS:-}
+  eval "arguments=(${PYTEST_ARGS:-})" # several words, quoted as on a command line
+  check "pytest" "$bin/python" -m pytest tests "${arguments[@]}"
   printf '\nchecks before pytest: %s; pytest: %s\n' \
     "$(printf '%s\n' "${results[@]::${#results[@]}-1}" | grep -q FAILED && echo FAILED || echo ok)" "${results[-1]}"
 else
