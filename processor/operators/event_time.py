@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from processor.ids import StepName
 from processor.operators.operator import OperatorContext
@@ -21,7 +21,7 @@ _REMEDY = (
 
 
 class EventTimeStamper:
-    """Stamps batches for the subtask of a source; a record without a usable time goes by the step's policy."""
+    """Stamps batches for the subtask of a source; one without a usable time goes by the step's policy."""
 
     def __init__(self, at: Callable[[Any], int | datetime], step: StepName, context: OperatorContext) -> None:
         self._failures = FailurePolicy(step, context)
@@ -35,8 +35,10 @@ class EventTimeStamper:
         done, results = self._apply(batch)
         if not results:
             return None
-        if set(map(type, results)) == {int} and min(results) > MIN_TIME_MS and max(results) < MAX_TIME_MS:
-            return _stamped(done, results)
+        if set(map(type, results)) == {int}:
+            times = cast(list[int], results)
+            if min(times) > MIN_TIME_MS and max(times) < MAX_TIME_MS:
+                return _stamped(done, times)
         return self._stamp_slowly(done, results)
 
     def _stamp_slowly(self, batch: Batch[Any], results: Sequence[Any]) -> Batch[Any] | None:

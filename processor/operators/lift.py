@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from processor.errors import ProcessorError, UserCodeError
+from processor.errors import UserCodeError
 from processor.invariant import invariant
 from processor.operators.emitted import emit_for, one_each, origins
 from processor.operators.operator import BaseOperator, Collector, OperatorContext
@@ -76,10 +76,8 @@ class FlatMap(BaseOperator[W], Generic[V, W]):
                     extend(function(value))
                     mark(len(results))
                 break
-            except ProcessorError:
-                raise
             except Exception as error:
-                if not self._failures.skips:
+                if not self._failures.forgives(error):
                     at = reached(batch.values, walker)
                     raise self._failures.error(batch, at, error, _FUNCTION) from error
                 del results[marks[-1] if marks else 0 :]
@@ -107,10 +105,8 @@ class MapBatch(BaseOperator[W], Generic[V, W]):
     def on_batch(self, input: int, batch: Batch[V], out: Collector[W]) -> None:
         try:
             results = self._call(batch.values)
-        except ProcessorError:
-            raise
         except Exception as error:
-            if not self._failures.skips:
+            if not self._failures.forgives(error):
                 raise self._error(batch, error) from error
             self._one_by_one(batch, out)
             return
@@ -132,9 +128,9 @@ class MapBatch(BaseOperator[W], Generic[V, W]):
         for index, value in enumerate(batch.values):
             try:
                 (result,) = self._call([value])
-            except ProcessorError:
-                raise
-            except Exception:
+            except Exception as error:
+                if not self._failures.forgives(error):
+                    raise
                 continue
             kept.append(index)
             results.append(result)
@@ -144,12 +140,8 @@ class MapBatch(BaseOperator[W], Generic[V, W]):
 
     def _error(self, batch: Batch[V], error: Exception) -> UserCodeError:
         last = batch.where(len(batch) - 1).offset
-        until = "" if last is None else f" (it got {len(batch)} records, up to offset {last})"
-        return UserCodeError(
-            f"{_FUNCTION} raised {type(error).__name__}: {error}{until}.",
-            remedy="Mend it, or give the step on_error=Skip() to leave out the records that make it raise.",
-            where=batch.where(0, self._failures.step),
-        )
+        until = "" if last is None else f" of {len(batch)} records up to offset {last}"
+        return self._failures.error(batch, 0, error, f"{_FUNCTION}, for a batch{until},")
 
 
 class Union(BaseOperator[V]):

@@ -145,8 +145,8 @@ class _Store:
 
 
 class _OutboxCompletion:
-    """Writes what has no file yet. Completions of one subtask run one after another, so none is written twice;
-    one that was discarded or failed leaves its outbox to the next, which lists it too."""
+    """Writes what has no file yet. Completions of one subtask run one after another, so none is written
+    twice; one that was discarded or failed leaves its outbox to the next, which lists it too."""
 
     def __init__(self, outboxes: tuple[_Outbox, ...], publisher: PublisherId, store: _Store) -> None:
         self._outboxes = outboxes

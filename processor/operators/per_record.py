@@ -7,7 +7,7 @@ from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 from processor.contracts.policy import Skip
-from processor.errors import ProcessorError, UserCodeError
+from processor.errors import ProcessorError, UserCodeError, Where
 from processor.ids import StepName
 from processor.operators.operator import OperatorContext
 from processor.records.batch import Batch
@@ -34,17 +34,37 @@ class FailurePolicy:
         if records:
             self._count(RECORDS_SKIPPED, records)
 
+    def forgives(self, cause: Exception) -> bool:
+        """Whether the record is to be left out: under Skip, and for what the author's code did, not the
+        engine or the outside."""
+        return self.skips and not _foreign(cause)
+
     def error(self, batch: Batch[Any], index: int, cause: Exception, what: str) -> UserCodeError:
-        """The error that stops the job at record ``index`` of a batch."""
+        """The error that stops the job at record ``index`` of a batch. Raises ``cause`` itself when it is not
+        the author's."""
+        return self.error_at(batch.where(index, self.step), cause, what)
+
+    def error_at(self, where: Where, cause: Exception, what: str) -> UserCodeError:
+        """``error`` for a place that is no record."""
+        if _foreign(cause):
+            raise cause
+        if isinstance(cause, UserCodeError):  # from the engine's own check of what the author's code did
+            return UserCodeError(cause.message, remedy=cause.remedy, where=where)
         return UserCodeError(
             f"{what} raised {type(cause).__name__}: {cause}.",
             remedy="Mend it, or give the step on_error=Skip() to leave such records out and count them.",
-            where=batch.where(index, self.step),
+            where=where,
         )
 
     def refusal(self, batch: Batch[Any], index: int, problem: str, remedy: str) -> UserCodeError:
         """The same for a result that is no use, such as a key of the wrong type."""
         return UserCodeError(problem, remedy=remedy, where=batch.where(index, self.step))
+
+
+def _foreign(cause: Exception) -> bool:
+    """An error of the engine or of the outside that came up through the author's code: never wrapped,
+    never skipped."""
+    return isinstance(cause, ProcessorError) and not isinstance(cause, UserCodeError)
 
 
 def walk(values: Sequence[V]) -> Iterator[V]:
@@ -83,8 +103,6 @@ class PerRecord(Generic[V, R]):
         walker = walk(batch.values)
         try:
             return batch, [function(value) for value in walker]
-        except ProcessorError:
-            raise
         except Exception as error:
             at = reached(batch.values, walker)
             raise self._failures.error(batch, at, error, self._what) from error
@@ -100,10 +118,11 @@ class PerRecord(Generic[V, R]):
                 for value in walker:
                     append(function(value))
                 break
-            except ProcessorError:
-                raise
-            except Exception:
-                failed.add(reached(batch.values, walker))
+            except Exception as error:
+                at = reached(batch.values, walker)
+                if not self._failures.forgives(error):
+                    raise self._failures.error(batch, at, error, self._what) from error
+                failed.add(at)
         if not failed:
             return batch, results
         self._failures.skipped(len(failed))

@@ -22,9 +22,9 @@ class SplitWatermarks:
     """Bounded disorder per split: a split promises that nothing older than its largest event time less
     ``disorder_ms`` follows; the subtask promises the minimum over its splits.
 
-    A split without records for ``idle_after_ms`` is left out until its next record, and one that has ended for
-    good. A split that has given no record yet, and is not idle, holds event time back: nobody knows where it
-    stands. The watermark never goes back, whatever a split that wakes up again brings: those records are late.
+    A split without records for ``idle_after_ms`` is left out until its next record, and one that has ended
+    for good. A split that has given no record yet, and is not idle, holds event time back: nobody knows where
+    it stands. The watermark never goes back, whatever a split that wakes up brings: those records are late.
     """
 
     def __init__(self, *, disorder_ms: int, idle_after_ms: int | None = None) -> None:
@@ -50,7 +50,7 @@ class SplitWatermarks:
         self._splits[split].ended = True
 
     def resumed(self, now_ms: int) -> None:
-        """The subtask did not read for a while (back-pressure): that silence says nothing about its splits."""
+        """The subtask did not read for a while (back-pressure): no split was silent in that time."""
         for state in self._splits.values():
             state.active_ms = now_ms
 

@@ -1,0 +1,54 @@
+"""JSON, by msgspec: checked against a type when read, written without a space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from processor.errors import JobError
+
+T = TypeVar("T")
+
+
+class Json(Generic[T]):
+    """JSON objects, arrays and values as ``kind``: a dataclass, a msgspec Struct, a TypedDict, a plain type.
+
+    Reading is strict: a missing field, a value of another type and trailing bytes are errors; fields that
+    ``kind`` does not have are passed over. Numbers beyond 64 bits are refused for int.
+
+    Raises: JobError for a type msgspec cannot read.
+    """
+
+    value_type: type[T]
+    decode: Callable[[bytes], T]
+    """Bound to the codec itself, for a source calls it once a record."""
+    encode: Callable[[T], bytes]
+
+    def __init__(self, kind: type[T]) -> None:
+        self.value_type = kind
+        try:
+            self.decode = msgspec.json.Decoder(kind).decode
+        except TypeError as error:
+            raise JobError(
+                f"Json cannot read values of type {getattr(kind, '__qualname__', kind)}: {error}.",
+                remedy="Use a dataclass, a msgspec.Struct, a TypedDict, or types made of str, int, float, "
+                "bool, list, dict and the like.",
+            ) from error
+        self.encode = msgspec.json.Encoder().encode
+
+    def __repr__(self) -> str:
+        return f"Json({self.value_type.__qualname__})"
+
+
+class AnyJson:
+    """Writes any value msgspec can write; what a sink needs when the type of its values does not matter."""
+
+    encode: Callable[[object], bytes]
+
+    def __init__(self) -> None:
+        self.encode = msgspec.json.Encoder().encode
+
+    def __repr__(self) -> str:
+        return "AnyJson()"

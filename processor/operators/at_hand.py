@@ -1,0 +1,96 @@
+"""The record or timer a keyed function is called for: what its context tells about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from processor.contracts.clock import Clock
+from processor.errors import JobError, Where
+from processor.ids import KeyGroupRange, StepName
+from processor.operators.context import TimeDomain
+from processor.operators.operator import OperatorContext
+from processor.records.batch import NO_HEADERS, Batch, Headers, Key
+from processor.records.elements import MIN_TIME_MS
+from processor.records.key_groups import key_group
+
+
+class AtHand:
+    """Records of a batch, or timers that are due, and which of them is at hand.
+
+    ``marks`` has an entry for every one that is done, so its length is the index of the one at hand: the loop
+    that calls the author's function counts nothing for it.
+    """
+
+    def __init__(self, context: OperatorContext, marks: list[int]) -> None:
+        self._step: StepName = context.step
+        self._clock: Clock = context.clock
+        self._max_parallelism = context.max_parallelism
+        self._stored: Mapping[KeyGroupRange, int] = context.restored.watermarks
+        self._now_ms = context.processing_time_ms
+        self._watermark_ms = MIN_TIME_MS
+        self._marks = marks
+        self._triggers: Batch[Any] | None = None
+        self._domain: TimeDomain | None = None
+
+    def begin(self, triggers: Batch[Any], domain: TimeDomain | None) -> None:
+        """Records (domain None) or timers follow; ``triggers`` has their keys and times."""
+        self._triggers = triggers
+        self._domain = domain
+
+    def end(self) -> None:
+        self._triggers = None
+
+    def advance_event_time(self, watermark_ms: int) -> None:
+        self._watermark_ms = max(self._watermark_ms, watermark_ms)
+        if self._stored and max(self._stored.values()) <= self._watermark_ms:
+            self._stored = {}  # event time has caught up with every key group
+
+    def advance_processing_time(self, now_ms: int) -> int:
+        """Now, which never goes back (R28)."""
+        self._now_ms = max(self._now_ms, now_ms)
+        return self._now_ms
+
+    def where(self) -> Where:
+        """The place of what is at hand, for errors."""
+        if self._domain is not None:
+            return Where(step=self._step)
+        return self._batch().where(len(self._marks), self._step)
+
+    def describe(self, what: str) -> str:
+        """``what`` with the timer it was called for; a record is told by its place."""
+        if self._domain is None:
+            return what
+        return f"{what}, for the {self._domain} timer at {self.timestamp_ms()} of key {self.key()!r:.80},"
+
+    def key(self) -> Key:
+        keys = self._batch().keys
+        assert keys is not None
+        return keys[len(self._marks)]
+
+    def timestamp_ms(self) -> int:
+        return self._batch().timestamps[len(self._marks)]
+
+    def headers(self) -> Headers:
+        return NO_HEADERS if self._domain is not None else self._batch().headers_of(len(self._marks))
+
+    def watermark_ms(self) -> int:
+        if not self._stored:
+            return self._watermark_ms
+        group = key_group(self.key(), self._max_parallelism)
+        stored = (time_ms for groups, time_ms in self._stored.items() if group in groups)
+        return max(self._watermark_ms, max(stored, default=MIN_TIME_MS))
+
+    def processing_time_ms(self) -> int:
+        return self.advance_processing_time(self._clock.wall_ms())
+
+    def timer(self) -> TimeDomain | None:
+        return self._domain
+
+    def _batch(self) -> Batch[Any]:
+        if self._triggers is None:
+            raise JobError(
+                "a context was used outside of the call it was handed to.",
+                remedy="Use it only inside on_record and on_timer.",
+            )
+        return self._triggers

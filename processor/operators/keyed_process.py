@@ -1,0 +1,246 @@
+"""Runs an author's keyed function: state and timers of the key at hand, records in and out in columns.
+
+The loop over the records does four things for each: set the key's cell, call the function, note how much has
+been emitted. Everything else happens once a batch, or only when the author asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from processor.contracts.completion import Completion
+from processor.contracts.state_store import KeyedState
+from processor.errors import JobError, UserCodeError
+from processor.ids import CheckpointId
+from processor.invariant import invariant
+from processor.operators.at_hand import AtHand
+from processor.operators.context import Context, TimeDomain, Timers
+from processor.operators.emitted import EMIT_RECORDS_MAX, emit_for, one_each, origins
+from processor.operators.keyed_state import cut_keyed_state, open_keyed_state
+from processor.operators.operator import BaseOperator, Collector, OperatorContext, OperatorSnapshot
+from processor.operators.per_record import FailurePolicy
+from processor.operators.process_function import KeyedProcess, declared_sides
+from processor.operators.undo import UndoLog
+from processor.records.batch import Batch, Key
+from processor.state.declarations import declared_states, described_states, table_specs
+from processor.state.keyed_view import CurrentKey, bind
+from processor.state.stored_keys import author_key, normalise, normalise_key
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+TIMERS_SKIPPED = "timers_skipped"
+"""Counter of timers whose ``on_timer`` raised, left out by policy."""
+
+_TAKEN: Final = "_processor_taken"
+"""Attribute of an instance that a subtask has made its own."""
+
+
+class _Side:
+    """The running form of a side output: values, and the trigger each came from."""
+
+    __slots__ = ("_marks", "at", "out", "values")
+
+    def __init__(self, out: Collector[Any] | None, marks: list[int]) -> None:
+        self.out = out
+        self._marks = marks
+        self.values: list[Any] = []
+        self.at: list[int] = []
+
+    def emit(self, value: Any) -> None:
+        if self.out is not None:
+            self.values.append(value)
+            self.at.append(len(self._marks))
+
+    def take_back(self) -> None:
+        """Forget what the trigger at hand emitted."""
+        while self.at and self.at[-1] == len(self._marks):
+            self.at.pop()
+            self.values.pop()
+
+
+class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
+    """One subtask of a keyed ``process``."""
+
+    def __init__(self, make: Callable[[], KeyedProcess[Any, V, W]]) -> None:
+        function: Any = make()
+        if not isinstance(function, KeyedProcess):
+            raise JobError(
+                f"the factory returned a {type(function).__qualname__}, which is no KeyedProcess.",
+                remedy="Return a new instance of a class derived from KeyedProcess.",
+            )
+        if vars(function).get(_TAKEN):
+            raise JobError(
+                f"the factory returned the same {type(function).__qualname__} twice; every subtask needs its "
+                "own.",
+                remedy="Make a new instance at every call.",
+            )
+        vars(function)[_TAKEN] = True
+        self._function: KeyedProcess[Any, V, W] = function
+        self._sides: dict[str, _Side] = {}
+        self._emitted: list[W] = []
+        self._marks: list[int] = []
+        """For each trigger done, how many values had been emitted by then."""
+        self._cell = CurrentKey()
+
+    def connect(self, sides: Mapping[str, Collector[Any]]) -> None:
+        for tag in declared_sides(type(self._function)):
+            side = _Side(sides.get(tag), self._marks)
+            self._sides[tag] = side
+            vars(self._function)[tag] = side
+
+    def open(self, context: OperatorContext) -> None:
+        kind = type(self._function)
+        self._failures = FailurePolicy(context.step, context)
+        self._count = context.count
+        self._at_hand = AtHand(context, self._marks)
+        self._state = open_keyed_state(context, table_specs(kind), described_states(kind))
+        self._undo = UndoLog(self._state) if self._failures.skips else None
+        self._waiting_timers: list[tuple[Callable[[Key, int], None], Key, int]] = []
+        names = {name: name for name in declared_states(kind)}
+        tables: Any = self._undo or self._state
+        bind(self._function, names, tables, self._cell)
+        self._view: Context[Any, W] = Context(self._at_hand, self._timers(), self._emitted.append)
+
+    def _timers(self) -> Timers:
+        cell, timers = self._cell, self._state.timers
+        if not self._failures.skips:
+            return Timers(
+                lambda time_ms: timers.add_event(cell.key, time_ms),
+                lambda time_ms: timers.add_processing(cell.key, time_ms),
+            )
+        # Held back until the record is done. Nobody can ask for a timer, so nobody can tell.
+        waiting = self._waiting_timers
+        return Timers(
+            lambda time_ms: waiting.append((timers.add_event, cell.key, time_ms)),
+            lambda time_ms: waiting.append((timers.add_processing, cell.key, time_ms)),
+        )
+
+    def on_batch(self, input: int, batch: Batch[V], out: Collector[W]) -> None:
+        invariant(batch.keys is not None, "records reach a keyed step with their keys")
+        assert batch.keys is not None
+        self._at_hand.begin(batch, None)
+        records = zip(batch.values, normalise(batch.keys), strict=True)
+        if self._failures.skips:
+            self._failures.skipped(self._run_skipping(self._function.on_record, records, "on_record"))
+        else:
+            self._run(self._function.on_record, records, "on_record")
+        self._flush(batch, out)
+
+    def _run(self, call: Callable[..., None], triggers: Iterable[tuple[Any, Any]], what: str) -> None:
+        cell, view, emitted, mark = self._cell, self._view, self._emitted, self._marks.append
+        try:
+            for value, key in triggers:
+                cell.key = key
+                call(value, view)
+                mark(len(emitted))
+        except Exception as error:
+            raise self._error(error, what) from error
+        cell.leave()
+
+    def _run_skipping(self, call: Callable[..., None], triggers: Iterable[tuple[Any, Any]], what: str) -> int:
+        """``_run`` that goes on behind a trigger that raises, as if it had not been; returns how many."""
+        cell, view, emitted, marks = self._cell, self._view, self._emitted, self._marks
+        failed = 0
+        for value, key in triggers:
+            cell.key = key
+            before = len(emitted)
+            try:
+                call(value, view)
+            except Exception as error:
+                if not self._failures.forgives(error):
+                    raise self._error(error, what) from error
+                self._take_back(before)
+                failed += 1
+            else:
+                self._keep()
+            marks.append(len(emitted))
+        cell.leave()
+        return failed
+
+    def _error(self, error: Exception, what: str) -> UserCodeError:
+        return self._failures.error_at(self._at_hand.where(), error, self._at_hand.describe(what))
+
+    def _keep(self) -> None:
+        if self._undo is not None:
+            self._undo.keep()
+        if self._waiting_timers:
+            for add, key, time_ms in self._waiting_timers:
+                add(key, time_ms)
+            self._waiting_timers.clear()
+
+    def _take_back(self, emitted_before: int) -> None:
+        if self._undo is not None:
+            self._undo.undo()
+        self._waiting_timers.clear()
+        del self._emitted[emitted_before:]
+        for side in self._sides.values():
+            side.take_back()
+
+    def _flush(self, triggers: Batch[Any], out: Collector[W]) -> None:
+        """Send on what was emitted for these triggers."""
+        values, indexes = list(self._emitted), None
+        if values and not one_each(self._marks, len(triggers)):
+            indexes = origins(self._marks)
+        sides = [(side.out, side.values, side.at) for side in self._sides.values() if side.values]
+        for side in self._sides.values():
+            side.values, side.at = [], []
+        self._emitted.clear()
+        self._marks.clear()
+        self._at_hand.end()
+        emit_for(triggers, indexes, values, out, headers=False)
+        for side_out, side_values, at in sides:
+            if side_out is not None:
+                emit_for(triggers, at, side_values, side_out, headers=False)
+
+    def on_watermark(self, time_ms: int, out: Collector[W]) -> None:
+        self._at_hand.advance_event_time(time_ms)
+        self._fire(TimeDomain.EVENT, self._state.timers.due_event(time_ms), out)
+
+    def on_processing_time(self, now_ms: int, out: Collector[W]) -> None:
+        now_ms = self._at_hand.advance_processing_time(now_ms)
+        self._fire(TimeDomain.PROCESSING, self._state.timers.due_processing(now_ms), out)
+
+    def _fire(self, domain: TimeDomain, due: Iterable[tuple[int, Key]], out: Collector[W]) -> None:
+        due = iter(due)
+        while self._fire_some(domain, due, out):
+            pass
+
+    def _fire_some(self, domain: TimeDomain, due: Iterator[tuple[int, Key]], out: Collector[W]) -> bool:
+        """Call ``on_timer`` for the next due timers, up to a batch; False when none was left.
+
+        They are taken one by one, for a timer set by one may be due before the next.
+        """
+        times: list[int] = []
+        keys: list[Key] = []
+        fired: Batch[int] = Batch(values=times, timestamps=times, keys=keys)
+        self._at_hand.begin(fired, domain)
+        call = self._function.on_timer
+        for time_ms, key in due:
+            stored = normalise_key(key)
+            times.append(time_ms)
+            keys.append(author_key(stored))
+            if not self._failures.skips:
+                self._run(call, ((time_ms, stored),), "on_timer")
+            elif self._run_skipping(call, ((time_ms, stored),), "on_timer"):
+                self._count(TIMERS_SKIPPED, 1)
+            if len(times) >= EMIT_RECORDS_MAX or len(self._emitted) >= EMIT_RECORDS_MAX:
+                break
+        if times:
+            self._flush(fired, out)
+        return bool(times)
+
+    def next_processing_time_ms(self) -> int | None:
+        return self._state.timers.next_processing_ms()
+
+    def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
+        return cut_keyed_state(self._state, checkpoint)
+
+    def pressed(self) -> bool:
+        return self._state.pressed()
+
+    def close(self) -> None:
+        state: KeyedState | None = getattr(self, "_state", None)
+        if state is not None:
+            state.close()

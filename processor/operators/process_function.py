@@ -1,0 +1,61 @@
+"""What an author writes for a keyed ``process``: a class with states, side outputs and two methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from processor.errors import JobError
+from processor.operators.context import Context
+from processor.records.batch import Key
+
+K = TypeVar("K", bound=Key)
+V = TypeVar("V")
+W = TypeVar("W")
+T = TypeVar("T")
+
+
+class SideOutput(Generic[T]):
+    """Declares a second output: ``alerts = SideOutput(Alert)`` in the body of a class.
+
+    In a method, ``self.alerts.emit(...)`` sends a value there, with key and timestamp of the record or timer
+    at hand. The job reads it with ``watched.side(Watch.alerts)``; what nobody reads goes nowhere.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        self.kind = kind
+
+    def emit(self, value: T) -> None:
+        # The engine puts the running output into the instance, which Python finds first.
+        raise JobError(
+            "a side output was used outside of a running job.",
+            remedy="Emit only inside on_record and on_timer.",
+        )
+
+
+class KeyedProcess(Generic[K, V, W]):
+    """A function with state, for a stream with keys K and values V, that emits values W.
+
+    One instance serves all keys of a subtask; what belongs to a key is kept in ``ValueState``. Other
+    attributes are not part of checkpoints. Under ``on_error=Skip()`` a record or timer for which a method
+    raises leaves no trace: its state changes, timers and emitted values are taken back. Changes the method
+    made to other attributes, or to the outside world, are not.
+    """
+
+    def on_record(self, value: V, /, context: Context[K, W]) -> None:
+        """Called for every record, in the order of the stream."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_record")
+
+    def on_timer(self, time_ms: int, /, context: Context[K, W]) -> None:
+        """Called for every timer of ``context.timers`` that is due, in order of (time, key)."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+
+
+def declared_sides(function: type) -> Mapping[str, SideOutput[Any]]:
+    """Side outputs of a class by attribute name, those of its bases first."""
+    found: dict[str, SideOutput[Any]] = {}
+    for cls in reversed(function.__mro__):
+        for name, attribute in vars(cls).items():
+            if isinstance(attribute, SideOutput):
+                found[name] = attribute
+    return found
