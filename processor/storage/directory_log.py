@@ -162,8 +162,7 @@ class DirectoryLog:
         listing = self._disk.listing(folder)
         taken = {name for name, _ in listing if place_of(name) is not None}
         for name, _ in listing:
-            left_over = name.endswith(_TEMPORARY) and name.rsplit(".", 2)[0] in taken
-            if left_over or name.startswith(_PROBE):
+            if name.endswith(_TEMPORARY) and name.rsplit(".", 2)[0] in taken:
                 self._remove(folder, name)
 
     def _remove(self, folder: int, name: str) -> None:
