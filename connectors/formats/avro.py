@@ -33,14 +33,12 @@ class Avro(Generic[T]):
     Raises: JobError for a schema that is none, or a ``kind`` msgspec cannot make.
     """
 
-    value_type: type[T]
-
     @overload
     def __init__(self: Avro[dict[str, Any]], schema: Schema) -> None: ...
     @overload
     def __init__(self: Avro[T], schema: Schema, kind: type[T]) -> None: ...
     def __init__(self, schema: Schema, kind: Any = dict) -> None:
-        self.value_type = kind
+        self._kind: type[T] = kind
         self._plain = kind is dict
         try:
             loaded = msgspec.json.decode(schema) if isinstance(schema, str) else schema
@@ -55,10 +53,10 @@ class Avro(Generic[T]):
 
     def _check_kind(self) -> None:
         try:
-            msgspec.json.Decoder(self.value_type)
+            msgspec.json.Decoder(self._kind)
         except TypeError as error:
             raise JobError(
-                f"Avro cannot give values of type {self.value_type.__qualname__}: {error}.",
+                f"Avro cannot give values of type {self._kind.__qualname__}: {error}.",
                 remedy="Use a dataclass or a msgspec.Struct, or leave the type out to get dicts.",
             ) from error
 
@@ -71,7 +69,7 @@ class Avro(Generic[T]):
             raise ValueError(f"{left} of {len(data)} bytes are left over: another schema wrote this record")
         if self._plain:
             return cast(T, datum)
-        return msgspec.convert(datum, self.value_type, builtin_types=_AVRO_KNOWS)
+        return msgspec.convert(datum, self._kind, builtin_types=_AVRO_KNOWS)
 
     def encode(self, value: T, /) -> bytes:
         """Raises ValueError when the value does not fit the schema."""
@@ -80,5 +78,9 @@ class Avro(Generic[T]):
         fastavro.schemaless_writer(stream, self._schema, cast(Any, datum), strict_allow_default=True)
         return stream.getvalue()
 
+    def value_type(self) -> type[T]:
+        """The type of what ``decode`` returns."""
+        return self._kind
+
     def __repr__(self) -> str:
-        return f"Avro({self.value_type.__qualname__})"
+        return f"Avro({self._kind.__qualname__})"

@@ -21,13 +21,12 @@ class Json(Generic[T]):
     Raises: JobError for a type msgspec cannot read.
     """
 
-    value_type: type[T]
     decode: Callable[[bytes], T]
     """Bound to the codec itself, for a source calls it once a record."""
     encode: Callable[[T], bytes]
 
     def __init__(self, kind: type[T]) -> None:
-        self.value_type = kind
+        self._kind = kind
         try:
             self.decode = msgspec.json.Decoder(kind).decode
         except TypeError as error:
@@ -38,8 +37,12 @@ class Json(Generic[T]):
             ) from error
         self.encode = msgspec.json.Encoder().encode
 
+    def value_type(self) -> type[T]:
+        """The type of what ``decode`` returns."""
+        return self._kind
+
     def __repr__(self) -> str:
-        return f"Json({self.value_type.__qualname__})"
+        return f"Json({getattr(self._kind, '__qualname__', self._kind)})"
 
 
 class AnyJson:

@@ -6,8 +6,6 @@ from __future__ import annotations
 class Raw:
     """The bytes themselves."""
 
-    value_type: type[bytes] = bytes
-
     def decode(self, data: bytes, /) -> bytes:
         return data
 
@@ -15,6 +13,9 @@ class Raw:
         if not isinstance(value, bytes):
             raise TypeError(f"Raw writes bytes, not {type(value).__qualname__}")
         return value
+
+    def value_type(self) -> type[bytes]:
+        return bytes
 
     def __repr__(self) -> str:
         return "Raw()"

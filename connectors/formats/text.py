@@ -11,8 +11,6 @@ class Text:
     Raises: JobError for an encoding Python does not know.
     """
 
-    value_type: type[str] = str
-
     def __init__(self, encoding: str = "utf-8") -> None:
         try:
             "".encode(encoding)
@@ -27,6 +25,9 @@ class Text:
 
     def encode(self, value: str, /) -> bytes:
         return value.encode(self._encoding)
+
+    def value_type(self) -> type[str]:
+        return str
 
     def __repr__(self) -> str:
         return f"Text({self._encoding!r})"

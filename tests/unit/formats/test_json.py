@@ -20,7 +20,7 @@ class Order:
 def test_what_is_written_is_read_back():
     json = Json(Order)
     assert json.decode(json.encode(Order("ann", 5))) == Order("ann", 5)
-    assert json.value_type is Order
+    assert json.value_type() is Order
 
 
 @pytest.mark.parametrize(
