@@ -16,6 +16,9 @@ from connectors.kafka.dev_process import spawn
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+BRIDGE = Path("/sys/class/net/docker0")
+"""The network that dockerd makes and leaves behind."""
+
 ENGINE_START_S = 60.0
 ENGINE_STOP_S = 30.0
 APT_S = 600.0
@@ -60,6 +63,7 @@ def docker_engine() -> Iterator[Engine]:
     # The path of a Unix socket has at most 107 characters: it cannot lie in a test's own folder.
     with tempfile.TemporaryDirectory(prefix="dockerd-") as short:
         environment = {"DOCKER_HOST": f"unix://{short}/docker.sock"}
+        bridge_was_there = BRIDGE.exists()
         daemon = spawn(
             [
                 shutil.which("dockerd") or "/usr/sbin/dockerd",
@@ -84,6 +88,8 @@ def docker_engine() -> Iterator[Engine]:
             yield engine
         finally:
             daemon.stop(ENGINE_STOP_S)
+            if BRIDGE.exists() and not bridge_was_there and shutil.which("ip"):
+                engine.run("ip", "link", "delete", BRIDGE.name, timeout_s=ENGINE_STOP_S)
 
 
 def base_image(engine: Engine) -> str:
