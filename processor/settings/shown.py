@@ -34,7 +34,11 @@ def default_text(value: object) -> str:
     """A value of plain data as YAML takes it on one line."""
     if isinstance(value, str) and _is_plain(value):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    # JSON is YAML, but for characters that YAML wants escaped, and no terminal should be sent.
+    return "".join(
+        char if char.isprintable() else f"\\U{ord(char):08x}"
+        for char in json.dumps(value, ensure_ascii=False)
+    )
 
 
 def _rows(content: Any, shape: Shape, path: SettingPath) -> Iterator[tuple[SettingPath, str]]:
