@@ -86,7 +86,7 @@ class DecisionLog:
             return Taken()
         raise Unavailable(
             f"place {entry.place} of the decision log exists and is not found, {TAKE_TRIES_MAX} times over.",
-            remedy="Look at the store of the checkpoint directory; the next start finds out what was decided.",
+            remedy="Look at the store of the checkpoint directory; the next start finds what was decided.",
         )
 
     def resolve(self, entry: Entry) -> Taken | Lost:

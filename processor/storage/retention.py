@@ -1,8 +1,8 @@
 """What may be forgotten, and forgetting it (R7, R22).
 
-Two steps, so that a crash leaves garbage at worst and never a hole: a decided entry *condemns* files, and only
-then are they deleted; a place is given up only when nothing of its entry is left on the store. What no entry
-ever named is swept by a later attempt.
+Two steps, so that a crash leaves garbage at worst and never a hole: a decided entry *condemns* files, and
+only then are they deleted; a place is given up only when nothing of its entry is left on the store. What no
+entry ever named is swept by a later attempt.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def refuse_condemned(log: LogView, entry: CheckpointEntry) -> None:
     found = sorted(condemned(log) & _states(entry))
     if found:
         raise LogConflict(
-            f"checkpoint {entry.checkpoint} cannot be restored: its file '{found[0]}' ({len(found)} in all) is "
-            "condemned by a newer entry of the decision log, and may be deleted at any moment.",
+            f"checkpoint {entry.checkpoint} cannot be restored: its file '{found[0]}' ({len(found)} in all) "
+            "is condemned by a newer entry of the decision log, and may be deleted at any moment.",
             remedy="Start from a newer checkpoint, or from a savepoint.",
         )
 
@@ -159,7 +159,7 @@ class Retention:
         self._given_up: set[str] = set()
         self._names = files.names("")
         named = condemned(view) | {file.name for entry in view.checkpoints() for file in entry.files()}
-        self._present = named & set(self._names)
+        self._present = set(named.intersection(self._names))
 
     def sweep(self) -> int:
         """Delete what dead attempts left and no entry names; the number of files. Raises Unavailable."""

@@ -1,0 +1,272 @@
+"""Files of checkpoints: whole and durable, or not there; damage is named; nothing leads out of the root."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from processor.errors import DamagedFile, EngineBug, Unavailable
+from processor.ids import FileRef
+from processor.storage.directory_files import DirectoryFiles
+from processor.storage.disk import Disk
+from tests.unit.storage.damage import damages
+from tests.unit.storage.disks import FailingDisk, LossyDisk
+
+NAME = "a1/count-0/x.state"
+CONTENT = [b"one", b"", b"two" * 1000]
+WHOLE = b"".join(CONTENT)
+
+
+def write(files: DirectoryFiles, name: str = NAME, parts: list[bytes] = CONTENT) -> FileRef:
+    writer = files.create(name)
+    for part in parts:
+        writer.write(part)
+    return writer.finish()
+
+
+def read(files: DirectoryFiles, ref: FileRef) -> bytes:
+    return b"".join(files.read(ref))
+
+
+def test_what_is_written_is_read_back_with_its_size_and_hash(tmp_path):
+    files = DirectoryFiles(tmp_path)
+    ref = write(files)
+    assert ref == FileRef(name=NAME, bytes=len(WHOLE), sha256=sha256(WHOLE).hexdigest())
+    assert read(files, ref) == WHOLE
+    files.verify(ref)
+    empty = write(files, "a1/count-0/empty.state", [])
+    assert read(files, empty) == b""
+
+
+def test_large_files_come_in_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("processor.storage.directory_files.READ_CHUNK_BYTES", 7)
+    files = DirectoryFiles(tmp_path)
+    ref = write(files)
+    chunks = list(files.read(ref))
+    assert b"".join(chunks) == WHOLE
+    assert max(map(len, chunks)) == 7
+
+
+def test_files_and_folders_are_for_their_owner_only(tmp_path):
+    old = os.umask(0)
+    try:
+        write(DirectoryFiles(tmp_path))
+    finally:
+        os.umask(old)
+    for path in tmp_path.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+def test_r22_a_name_is_used_once(tmp_path):
+    files = DirectoryFiles(tmp_path)
+    ref = write(files)
+    with pytest.raises(DamagedFile, match="x.state' exists already"):
+        files.create(NAME)
+    unfinished = files.create("a1/count-0/y.state")
+    with pytest.raises(DamagedFile):
+        files.create("a1/count-0/y.state")
+    unfinished.discard()
+    assert read(files, ref) == WHOLE
+
+
+def test_a_discarded_file_is_gone_and_a_finished_one_stays(tmp_path):
+    files = DirectoryFiles(tmp_path)
+    writer = files.create(NAME)
+    writer.write(b"x")
+    writer.discard()
+    writer.discard()
+    assert files.names("") == []
+    finished = files.create(NAME)
+    ref = finished.finish()
+    finished.discard()
+    files.verify(ref)
+    with pytest.raises(EngineBug):
+        finished.write(b"more")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/.", "./a", ".hidden", "a\0b", "a/b\n", "x" * 2000, "é"],
+)
+def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, name):
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "x").write_bytes(b"secret")
+    files = DirectoryFiles(root)
+    ref = FileRef(name=name, bytes=6, sha256=sha256(b"secret").hexdigest())
+    for act in (lambda: files.create(name), lambda: read(files, ref), lambda: files.delete(name)):
+        with pytest.raises(DamagedFile, match="cannot be the name"):
+            act()
+    assert (tmp_path / "x").exists()
+
+
+def test_links_are_not_followed(tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "a1").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "x.state").write_bytes(b"secret")
+    (root / "a1" / "folder").symlink_to(outside)
+    (root / "a1" / "file.state").symlink_to(outside / "x.state")
+    files = DirectoryFiles(root)
+    digest = sha256(b"secret").hexdigest()
+    for name in ("a1/folder/x.state", "a1/file.state"):
+        with pytest.raises(DamagedFile, match=name):
+            read(files, FileRef(name=name, bytes=6, sha256=digest))
+    with pytest.raises(DamagedFile):
+        files.create("a1/folder/new.state")
+    files.delete("a1/file.state")
+    assert sorted(path.name for path in outside.iterdir()) == ["x.state"]
+
+
+def test_what_is_no_file_is_damage_and_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.state")
+    (tmp_path / "folder.state").mkdir()
+    files = DirectoryFiles(tmp_path)
+    for name in ("pipe.state", "folder.state"):
+        with pytest.raises(DamagedFile, match=name):
+            read(files, FileRef(name=name, bytes=0, sha256=sha256(b"").hexdigest()))
+
+
+@given(st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_r08_any_damage_is_found_by_name_and_the_last_chunk_is_kept_back(tmp_path, data):
+    files = DirectoryFiles(tmp_path)
+    files.delete(NAME)
+    ref = write(files)
+    damaged = data.draw(damages(WHOLE))
+    (tmp_path / NAME).write_bytes(damaged)
+    if damaged == WHOLE:
+        return
+    found: list[bytes] = []
+    with pytest.raises(DamagedFile, match=NAME):
+        found.extend(files.read(ref))
+    assert found == []  # it has one chunk only
+    with pytest.raises(DamagedFile, match=NAME):
+        files.verify(ref)
+
+
+def test_r08_the_last_chunk_is_kept_back_until_the_hash_was_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr("processor.storage.directory_files.READ_CHUNK_BYTES", 1000)
+    files = DirectoryFiles(tmp_path)
+    ref = write(files)
+    (tmp_path / NAME).write_bytes(b"O" + WHOLE[1:])
+    found: list[bytes] = []
+    with pytest.raises(DamagedFile):
+        found.extend(files.read(ref))
+    assert sum(map(len, found)) < len(WHOLE)
+
+
+def test_r08_a_missing_or_swapped_file_is_named(tmp_path):
+    files = DirectoryFiles(tmp_path)
+    one = write(files, "a1/count-0/one.state", [b"1"])
+    two = write(files, "a1/count-0/two.state", [b"2"])
+    (tmp_path / one.name).write_bytes((tmp_path / two.name).read_bytes())
+    with pytest.raises(DamagedFile, match="one.state"):
+        read(files, one)
+    (tmp_path / two.name).unlink()
+    with pytest.raises(DamagedFile, match="two.state' is damaged: it is missing"):
+        read(files, two)
+
+
+def test_a_sector_that_cannot_be_read_is_damage(tmp_path):
+    class BadSector(Disk):
+        def read(self, file: int, length: int) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    ref = write(DirectoryFiles(tmp_path))
+    with pytest.raises(DamagedFile, match="cannot be read from its disk"):
+        read(DirectoryFiles(tmp_path, BadSector()), ref)
+
+
+def test_names_are_sorted_and_deleting_leaves_no_empty_folders(tmp_path):
+    files = DirectoryFiles(tmp_path)
+    names = ["a1/b-0/2", "a1/b-0/1", "a10/b-0/1", "a1/c-1/1"]
+    for name in names:
+        write(files, name, [b""])
+    assert files.names("") == sorted(names)
+    assert files.names("a1/") == ["a1/b-0/1", "a1/b-0/2", "a1/c-1/1"]
+    assert files.names("a1/b-0/1") == ["a1/b-0/1"]
+    assert files.names("a2/") == files.names("../") == []
+    for name in names:
+        files.delete(name)
+        files.delete(name)
+    assert list(tmp_path.iterdir()) == []
+    write(files, names[0], [b"again"])
+    assert files.names("") == [names[0]]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+def test_a_disk_that_fails_at_any_change_leaves_nothing_partial(tmp_path, number):
+    """For every change that creating and writing a file makes: it fails, is named, and leaves no file."""
+    failing = 0
+    while True:
+        failing += 1
+        root = tmp_path / str(failing)
+        root.mkdir()
+        disk = FailingDisk(failing, number)
+        try:
+            ref = write(DirectoryFiles(root, disk))
+        except Unavailable as error:
+            assert disk.hit
+            assert str(root) in str(error)
+            assert DirectoryFiles(root).names("") == []
+        else:
+            assert not disk.hit
+            assert read(DirectoryFiles(root), ref) == WHOLE
+            break
+    assert failing > 9
+
+
+def test_a_file_that_was_acknowledged_survives_a_power_cut(tmp_path):
+    disk = LossyDisk()
+    files = DirectoryFiles(tmp_path, disk)
+    refs = [write(files, f"a1/count-{n}/{n}.state", [bytes([n])]) for n in range(3)]
+    started = files.create("a1/count-0/not-finished.state")
+    started.write(b"x")
+    disk.power_cut(tmp_path)
+    started.discard()
+    for ref in refs:
+        DirectoryFiles(tmp_path).verify(ref)
+    assert DirectoryFiles(tmp_path).names("") == [ref.name for ref in refs]
+
+
+@pytest.mark.parametrize("forgotten", ["content", "name", "folder"])
+def test_the_power_cut_above_would_notice_a_sync_that_is_missing(tmp_path, forgotten):
+    class Forgetful(LossyDisk):
+        def sync(self, descriptor: int) -> None:
+            path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+            kind = "content" if path.is_file() else "name" if path.name == "count-0" else "folder"
+            if kind != forgotten:
+                super().sync(descriptor)
+
+    disk = Forgetful()
+    ref = write(DirectoryFiles(tmp_path, disk))
+    disk.power_cut(tmp_path)
+    with pytest.raises(DamagedFile):
+        DirectoryFiles(tmp_path).verify(ref)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_disk_that_is_really_full_leaves_nothing_to_read(tmp_path):
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], capture_output=True, text=True
+    )
+    if mount.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {mount.stderr.strip()}")
+    try:
+        files = DirectoryFiles(tmp_path)
+        kept = write(files, "a1/count-0/small.state")
+        with pytest.raises(Unavailable, match=r"large\.state.*No space left.*Make room"):
+            write(files, "a1/count-0/large.state", [b"x" * 10_000] * 20)
+        assert files.names("") == [kept.name]
+        assert read(files, kept) == WHOLE
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
