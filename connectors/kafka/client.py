@@ -1,0 +1,234 @@
+"""A real cluster, through librdkafka.
+
+The only files that import confluent_kafka are this one and its parts ``client_*.py``; the rest of the
+connector sees ``cluster.py``. The development broker's helpers stand apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+)
+
+from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.client_groups import ConfluentGroup
+from connectors.kafka.client_producer import ConfluentProducer
+from connectors.kafka.client_reader import ConfluentReader
+from connectors.kafka.cluster import (
+    OffsetAt,
+    OffsetsOfGroup,
+    Partition,
+    RecordConsumer,
+    TopicDescription,
+    TransactionalProducer,
+)
+from connectors.kafka.settings import ClusterSettings
+from processor.errors import Unavailable
+
+T = TypeVar("T")
+
+CLIENT_LOG: Final = logging.getLogger("connectors.kafka.client")
+
+ANSWER_SLACK_S: Final = 5.0
+"""Beyond the request's own time-out: the client library answers by then, or is broken."""
+
+READABLE_TOPIC_TIMEOUT_MS: Final = 10_000
+"""How long a topic just made may take to be there for every broker."""
+
+READABLE_TOPIC_POLL_MS: Final = 50
+
+NONCE_BYTES: Final = 16
+
+_DENIED: Final = frozenset({"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"})
+_MISSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION"})
+
+
+class ConfluentCluster:
+    """See ``cluster.Cluster``. Connects when first used."""
+
+    def __init__(self, name: str, settings: ClusterSettings) -> None:
+        self._name = name
+        self._settings = settings
+        self._properties = {"logger": CLIENT_LOG, "error_cb": _log_error, **settings.client_properties(name)}
+        self._timeout_s = settings.request_timeout / 1_000
+        self._lock = threading.Lock()
+        self._admin_client: AdminClient | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def cluster_id(self) -> str:
+        with failures_of(self._name, "asking for the cluster's id"):
+            return str(self._admin().list_topics("", timeout=self._timeout_s).cluster_id)
+
+    def topic_names(self) -> frozenset[str]:
+        with failures_of(self._name, "listing topics"):
+            return frozenset(self._admin().list_topics(timeout=self._timeout_s).topics)
+
+    def describe(self, topics: Sequence[str]) -> Mapping[str, TopicDescription]:
+        if not topics:
+            return {}
+        asked = self._admin().describe_topics(
+            TopicCollection(list(topics)),
+            include_authorized_operations=True,
+            request_timeout=self._timeout_s,
+        )
+        described: dict[str, TopicDescription] = {}
+        for topic, future in asked.items():
+            try:
+                found = self._answer(future, f"describing topic '{topic}'")
+            except KafkaException as failed:
+                if failed.args[0].name() in _MISSING:
+                    continue
+                raise error_of(failed.args[0], self._name, f"describing topic '{topic}'") from failed
+            operations = found.authorized_operations
+            described[topic] = TopicDescription(
+                topic_id=str(found.topic_id),
+                partitions=len(found.partitions),
+                may=None if operations is None else frozenset(operation.name for operation in operations),
+            )
+        return described
+
+    def topic_config(self, topic: str) -> Mapping[str, str] | None:
+        return self._config(ConfigResource(ConfigResource.Type.TOPIC, topic))
+
+    def broker_config(self) -> Mapping[str, str] | None:
+        with failures_of(self._name, "asking for the brokers"):
+            brokers = self._admin().list_topics("", timeout=self._timeout_s).brokers
+        return self._config(ConfigResource(ConfigResource.Type.BROKER, str(min(brokers))))
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        doing = f"making topic '{topic}'"
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=-1)
+        made = self._admin().create_topics([new], request_timeout=self._timeout_s)[topic]
+        try:
+            self._answer(made, doing)
+        except KafkaException as failed:
+            if failed.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise error_of(failed.args[0], self._name, doing) from failed
+        self._wait_known(topic)
+
+    def offsets(self, partitions: Sequence[Partition], at: OffsetAt) -> Mapping[Partition, int]:
+        spec: Any = OffsetSpec
+        spec = spec.earliest() if at is OffsetAt.EARLIEST else spec.latest()
+        isolation = (
+            IsolationLevel.READ_COMMITTED if at is OffsetAt.COMMITTED_END else IsolationLevel.READ_UNCOMMITTED
+        )
+        return {
+            partition: found.offset for partition, found in self._listed(partitions, spec, isolation).items()
+        }
+
+    def offsets_from(self, partitions: Sequence[Partition], time_ms: int) -> Mapping[Partition, int | None]:
+        listed = self._listed(partitions, OffsetSpec.for_timestamp(time_ms), IsolationLevel.READ_UNCOMMITTED)
+        return {partition: found.offset if found.offset >= 0 else None for partition, found in listed.items()}
+
+    def consumer(self, group: str) -> RecordConsumer:
+        return ConfluentReader(self._name, self._properties, self._settings, group)
+
+    def group(self, group: str) -> OffsetsOfGroup:
+        return ConfluentGroup(self._name, self._properties, self._settings, group)
+
+    def producer(
+        self, transactional_id: str, *, transaction_timeout_ms: int, batch_bytes_max: int
+    ) -> TransactionalProducer:
+        return ConfluentProducer(
+            self._name,
+            self._properties,
+            self._settings,
+            transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
+            batch_bytes_max=batch_bytes_max,
+        )
+
+    def forget_group(self, group: str) -> None:
+        doing = f"deleting group '{group}'"
+        asked = self._admin().delete_consumer_groups([group], request_timeout=self._timeout_s)
+        with failures_of(self._name, doing):
+            self._answer(asked[group], doing)
+
+    def pause(self, wait_ms: int) -> None:
+        threading.Event().wait(wait_ms / 1_000)
+
+    def nonce(self) -> str:
+        return secrets.token_hex(NONCE_BYTES)
+
+    def close(self) -> None:
+        with self._lock:
+            self._admin_client = None
+
+    def _admin(self) -> AdminClient:
+        with self._lock:
+            if self._admin_client is None:
+                self._admin_client = AdminClient(
+                    {**self._properties, "socket.timeout.ms": self._settings.request_timeout}
+                )
+            self._admin_client.poll(0)  # hands on what the client wants to log
+            return self._admin_client
+
+    def _answer(self, future: Future[T], doing: str) -> T:
+        """Raises KafkaException as it is, for callers that forgive some."""
+        try:
+            return future.result(self._timeout_s + ANSWER_SLACK_S)
+        except NotInTime as late:
+            raise Unavailable(
+                f"Kafka cluster '{self._name}' did not answer within {self._timeout_s:.1f} s while {doing}.",
+                remedy="Look at the brokers, or raise the cluster's request_timeout.",
+            ) from late
+
+    def _config(self, resource: ConfigResource) -> Mapping[str, str] | None:
+        doing = f"asking for the configuration of {resource.restype.name.lower()} '{resource.name}'"
+        asked = self._admin().describe_configs([resource], request_timeout=self._timeout_s)
+        try:
+            entries: Mapping[str, Any] = self._answer(asked[resource], doing)
+        except KafkaException as failed:
+            if failed.args[0].name() in _DENIED:
+                return None
+            raise error_of(failed.args[0], self._name, doing) from failed
+        return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+    def _listed(
+        self, partitions: Sequence[Partition], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> Mapping[Partition, Any]:
+        if not partitions:
+            return {}
+        asked = self._admin().list_offsets(
+            {TopicPartition(each.topic, each.number): spec for each in partitions},
+            isolation_level=isolation,
+            request_timeout=self._timeout_s,
+        )
+        found: dict[Partition, Any] = {}
+        for where, future in asked.items():
+            doing = f"asking for offsets of {where.topic}/{where.partition}"
+            with failures_of(self._name, doing):
+                found[Partition(where.topic, where.partition)] = self._answer(future, doing)
+        return found
+
+    def _wait_known(self, topic: str) -> None:
+        """A topic is made by the controller; brokers hear of it a moment later."""
+        for _ in range(READABLE_TOPIC_TIMEOUT_MS // READABLE_TOPIC_POLL_MS):
+            if topic in self.describe([topic]):
+                return
+            self.pause(READABLE_TOPIC_POLL_MS)
+        raise Unavailable(
+            f"topic '{topic}' was made on Kafka cluster '{self._name}', but is not there after "
+            f"{READABLE_TOPIC_TIMEOUT_MS / 1_000:.0f} s.",
+            remedy="Try again; look at the brokers if it stays so.",
+        )
+
+
+def _log_error(failure: Any) -> None:
+    """Errors without a request of ours, such as a lost connection: the client mends them by itself."""
+    CLIENT_LOG.info("%s (%s)", failure.str(), failure.name())

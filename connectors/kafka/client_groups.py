@@ -1,0 +1,83 @@
+"""Offsets of a group in which nobody subscribes, through a consumer that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.cluster import GroupOffset, Partition
+from connectors.kafka.settings import ClusterSettings
+from processor.invariant import invariant
+
+
+class ConfluentGroup:
+    """See ``cluster.OffsetsOfGroup``.
+
+    ``AdminClient.list_consumer_group_offsets`` would do the same, but ends the process with SIGSEGV after the
+    group's coordinator has moved (librdkafka issue 5040).
+    """
+
+    def __init__(
+        self, cluster: str, properties: Mapping[str, Any], settings: ClusterSettings, group: str
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._failures: list[KafkaError] = []
+        with failures_of(cluster, f"opening group '{group}'"):
+            self._consumer = Consumer(
+                {
+                    **properties,
+                    "group.id": group,
+                    # A read waits for open transactions that would change what is read, and only so is true.
+                    "isolation.level": "read_committed",
+                    "enable.auto.commit": False,
+                    "enable.auto.offset.store": False,
+                    "enable.sparse.connections": False,
+                    "socket.timeout.ms": max(settings.marker_timeout, 1_000),
+                    "on_commit": self._committed,
+                }
+            )
+
+    def identity(self) -> object:
+        return self._consumer.consumer_group_metadata()
+
+    def begin_commit(self, offsets: Mapping[Partition, GroupOffset]) -> None:
+        with failures_of(self._cluster, f"storing offsets of group '{self._group}'"):
+            self._consumer.commit(
+                offsets=[
+                    TopicPartition(at.topic, at.number, stored.offset, metadata=stored.metadata)
+                    for at, stored in offsets.items()
+                ],
+                asynchronous=True,
+            )
+
+    def read(
+        self, partitions: Sequence[Partition], timeout_ms: int
+    ) -> Mapping[Partition, GroupOffset | None]:
+        doing = f"reading offsets of group '{self._group}'"
+        with failures_of(self._cluster, doing):
+            answers = self._consumer.committed(
+                [TopicPartition(at.topic, at.number) for at in partitions], timeout=timeout_ms / 1_000
+            )
+            event = self._consumer.poll(0)  # runs the callback of commits that are done
+        invariant(event is None or event.error() is not None, "a consumer without partitions reads nothing")
+        if self._failures:
+            raise error_of(self._failures.pop(0), self._cluster, f"storing offsets of group '{self._group}'")
+        stored: dict[Partition, GroupOffset | None] = {}
+        for answer in answers:
+            if answer.error is not None:
+                raise error_of(answer.error, self._cluster, doing)
+            found = GroupOffset(offset=answer.offset, metadata=answer.metadata or "")
+            stored[Partition(answer.topic, answer.partition)] = found if answer.offset >= 0 else None
+        return stored
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _committed(self, failure: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
+        if failure is not None:
+            self._failures.append(failure)
+        self._failures.extend(offset.error for offset in offsets if offset.error is not None)

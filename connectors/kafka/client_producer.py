@@ -1,0 +1,233 @@
+"""Producing in one transaction: a new librdkafka producer each time (R12)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Message as ConfluentMessage
+
+from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.cluster import DeliveryFailure, GroupOffset, Partition
+from connectors.kafka.errors import Meaning, entry_of
+from connectors.kafka.settings import ClusterSettings
+from processor.errors import PublishRefused, Retriable
+from processor.records.rows import RowBlock
+
+POLL_EVERY_ROWS: Final = 1_000
+"""Delivery reports pile up otherwise, and the flush fights for the interpreter with them."""
+
+ROOM_POLL_S: Final = 0.05
+"""How long to wait for reports at a time while the client's buffer is full."""
+
+ABANDON_TIMEOUT_S: Final = 2.0
+"""An open transaction is aborted if that goes quickly; else the next one to take over does it."""
+
+MESSAGE_BYTES_MAX: Final = 100_000_000
+"""Largest row that the client hands on; the topic's own limit is checked before the decision (R30)."""
+
+SOCKET_TIMEOUT_MAX_MS: Final = 10_000
+
+FAILURES_KEPT_MAX: Final = 100_000
+
+ANY_PARTITION: Final = -1
+NOW: Final = 0
+"""librdkafka's sign for "the time of sending"."""
+
+
+class ConfluentProducer:
+    """See ``cluster.TransactionalProducer``."""
+
+    def __init__(
+        self,
+        cluster: str,
+        properties: Mapping[str, Any],
+        settings: ClusterSettings,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int,
+        batch_bytes_max: int,
+    ) -> None:
+        self._cluster = cluster
+        self._id = transactional_id
+        self._failures: list[DeliveryFailure] = []
+        self._open = False
+        with failures_of(cluster, f"opening producer '{transactional_id}'"):
+            self._producer: Producer | None = Producer(
+                {
+                    "queue.buffering.max.messages": 1_000_000,
+                    "queue.buffering.max.kbytes": 1_048_576,
+                    **properties,
+                    "transactional.id": transactional_id,
+                    "transaction.timeout.ms": transaction_timeout_ms,
+                    # Without it the coordinator is asked for at random half a second late.
+                    "enable.sparse.connections": False,
+                    "partitioner": "murmur2_random",
+                    "delivery.report.only.error": True,
+                    "on_delivery": self._delivered,
+                    # Set, because librdkafka changes both silently for transactional producers.
+                    "message.timeout.ms": settings.publish_timeout,
+                    "socket.timeout.ms": min(SOCKET_TIMEOUT_MAX_MS, settings.publish_timeout),
+                    "message.max.bytes": MESSAGE_BYTES_MAX,
+                    "batch.size": min(settings.producer.batch_size, batch_bytes_max),
+                    "linger.ms": settings.producer.linger,
+                    "compression.type": settings.producer.compression.value,
+                }
+            )
+
+    def initialise(self, timeout_ms: int) -> None:
+        with failures_of(self._cluster, f"taking over transactional id '{self._id}'"):
+            self._live().init_transactions(timeout_ms / 1_000)
+
+    def begin(self) -> None:
+        with failures_of(self._cluster, f"beginning a transaction of '{self._id}'"):
+            self._live().begin_transaction()
+        self._open = True
+
+    def produce(self, block: RowBlock, timeout_ms: int) -> None:
+        producer = self._live()
+        deadline_s = time.monotonic() + timeout_ms / 1_000
+        columns = _Columns(block)
+        for start in range(0, len(block), POLL_EVERY_ROWS):
+            stop = min(start + POLL_EVERY_ROWS, len(block))
+            done = start
+            while done < stop:
+                try:
+                    done = columns.produce(producer, done, stop)
+                except _BufferFull as full:
+                    done = full.row
+                    self._wait_for_room(producer, deadline_s)
+                except _RowFailed as failed:
+                    raise self._row_error(failed.failure, failed.row, block.topic) from failed.failure_cause
+            producer.poll(0)
+
+    def send_offsets(self, offsets: Mapping[Partition, GroupOffset], group: object, timeout_ms: int) -> None:
+        with failures_of(self._cluster, f"adding the marker to the transaction of '{self._id}'"):
+            self._live().send_offsets_to_transaction(
+                [
+                    TopicPartition(at.topic, at.number, stored.offset, metadata=stored.metadata)
+                    for at, stored in offsets.items()
+                ],
+                group,
+                timeout_ms / 1_000,
+            )
+
+    def flush(self, timeout_ms: int) -> int:
+        with failures_of(self._cluster, f"sending the rows of '{self._id}'"):
+            return self._live().flush(timeout_ms / 1_000)
+
+    def failures(self) -> Sequence[DeliveryFailure]:
+        return self._failures
+
+    def commit(self, timeout_ms: int) -> None:
+        with failures_of(self._cluster, f"committing the transaction of '{self._id}'"):
+            self._live().commit_transaction(timeout_ms / 1_000)
+        self._open = False
+
+    def abandon(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is None or not self._open:
+            return
+        try:
+            producer.abort_transaction(ABANDON_TIMEOUT_S)
+        except KafkaException:
+            # Fenced, committed after all, or nobody answers: whoever takes over next ends it.
+            producer.purge()
+
+    def _live(self) -> Producer:
+        if self._producer is None:
+            raise Retriable(f"the producer of '{self._id}' was abandoned.", remedy="Take over again.")
+        return self._producer
+
+    def _wait_for_room(self, producer: Producer, deadline_s: float) -> None:
+        producer.poll(ROOM_POLL_S)
+        if time.monotonic() > deadline_s:
+            raise Retriable(
+                f"Kafka cluster '{self._cluster}' took no more rows of '{self._id}' in time: "
+                f"{len(producer)} are waiting in the client.",
+                remedy="Look at the brokers, or raise the cluster's publish_timeout.",
+            )
+
+    def _row_error(self, failure: KafkaError, row: int, topic: str) -> Exception:
+        doing = f"sending a row of '{self._id}' to topic '{topic}'"
+        error = error_of(failure, self._cluster, doing)
+        entry = entry_of(failure.name())
+        if entry.meaning in (Meaning.ROW, Meaning.TOO_LARGE):  # of this row alone: it never left the client
+            return PublishRefused(error.message, row=row, remedy="Leave it out with `processor outbox skip`.")
+        return error
+
+    def _delivered(self, failure: KafkaError | None, message: ConfluentMessage) -> None:
+        if failure is None or len(self._failures) >= FAILURES_KEPT_MAX:
+            return
+        self._failures.append(
+            DeliveryFailure(
+                name=failure.name(),
+                text=failure.str(),
+                topic=message.topic() or "",
+                key=message.key(),
+                value=message.value(),
+            )
+        )
+
+
+class _BufferFull(Exception):
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class _RowFailed(Exception):
+    def __init__(self, row: int, failure: KafkaError, cause: KafkaException) -> None:
+        super().__init__(row)
+        self.row = row
+        self.failure = failure
+        self.failure_cause = cause
+
+
+class _Columns:
+    """A block's columns in the client's own spelling; chosen once, so that the loop over rows is plain."""
+
+    def __init__(self, block: RowBlock) -> None:
+        self._block = block
+        self._plain = block.headers is None and block.partitions is None and block.timestamps is None
+
+    def produce(self, producer: Producer, start: int, stop: int) -> int:
+        """Hand rows ``start`` to ``stop`` over. Raises _BufferFull or _RowFailed with the row reached."""
+        block, topic, produce = self._block, self._block.topic, producer.produce
+        row = start
+        values = block.values[start:stop]
+        keys: Iterable[bytes | None] = repeat(None) if block.keys is None else block.keys[start:stop]
+        try:
+            if self._plain:
+                for row, (value, key) in enumerate(zip(values, keys, strict=False), start):  # noqa: B007
+                    produce(topic, value, key)
+                return stop
+            partitions: Iterable[int] = repeat(ANY_PARTITION)
+            if block.partitions is not None:
+                partitions = [ANY_PARTITION if at is None else at for at in block.partitions[start:stop]]
+            timestamps: Iterable[int] = repeat(NOW)
+            if block.timestamps is not None:
+                timestamps = [_timestamp(time_ms) for time_ms in block.timestamps[start:stop]]
+            if block.headers is None:
+                rows = zip(values, keys, partitions, timestamps, strict=False)
+                for row, (value, key, partition, time_ms) in enumerate(rows, start):  # noqa: B007
+                    produce(topic, value, key, partition, None, None, time_ms)
+                return stop
+            full = zip(values, keys, partitions, timestamps, block.headers[start:stop], strict=False)
+            for row, (value, key, partition, time_ms, headers) in enumerate(full, start):  # noqa: B007
+                produce(topic, value, key, partition, None, None, time_ms, list(headers))
+        except BufferError:
+            raise _BufferFull(row) from None
+        except KafkaException as failed:
+            raise _RowFailed(row, failed.args[0], failed) from failed
+        return stop
+
+
+def _timestamp(time_ms: int) -> int:
+    """librdkafka takes 0 for "now": the first millisecond of 1970 is stored as the second (R30)."""
+    if time_ms > 0:
+        return time_ms
+    return 1 if time_ms == 0 else NOW

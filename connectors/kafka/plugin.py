@@ -1,0 +1,39 @@
+"""What the engine finds by entry point; nothing of Kafka is imported before it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+    from pydantic import BaseModel
+
+    from processor.contracts.plugin import DoctorFinding
+
+
+class KafkaPlugin:
+    """See ``processor.contracts.plugin.Plugin``."""
+
+    @property
+    def name(self) -> str:
+        return "kafka"
+
+    def settings_model(self) -> type[BaseModel]:
+        from connectors.kafka.settings import KafkaSettings
+
+        return KafkaSettings
+
+    def dev_commands(self) -> typer.Typer | None:
+        from connectors.kafka.dev_commands import kafka
+
+        return kafka
+
+    def doctor(self, settings: object) -> list[DoctorFinding]:
+        from connectors.kafka.doctor import examine
+        from connectors.kafka.settings import KafkaSettings
+
+        section = settings if isinstance(settings, KafkaSettings) else KafkaSettings.model_validate(settings)
+        return list(examine(section))
+
+
+plugin = KafkaPlugin()

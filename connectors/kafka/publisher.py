@@ -1,0 +1,282 @@
+"""Publishing for one identity: take over, read the marker, send rows and marker in one transaction (R11).
+
+Every transaction has a producer of its own (R12): librdkafka keeps one producer id and epoch for an
+instance, so that a late, repeated EndTxn could end the next transaction half-way. Whatever fails, the
+producer is thrown away, and the engine takes over again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from connectors.kafka.cluster import Cluster, DeliveryFailure, OffsetAt, Partition, TransactionalProducer
+from connectors.kafka.errors import Meaning, entry_of, error_for
+from connectors.kafka.marker_store import MarkerStore, marker_offset
+from connectors.kafka.settings import ClusterSettings
+from connectors.kafka.topic_limits import TopicLimits
+from processor.contracts.clock import Clock
+from processor.contracts.sink import TransactionLimits
+from processor.errors import PublishRefused, Retriable, TooLarge, Unavailable
+from processor.fault_points import FaultHook, FaultPoint, no_faults
+from processor.ids import Marker, PublisherId
+from processor.invariant import invariant
+from processor.records.rows import RowBlock
+
+VISIBLE_PAUSE_MS: Final = 5
+VISIBLE_POLLS_MAX: Final = 100_000
+"""Bound beside the time-out, should a clock stand still."""
+
+SKIP_REMEDY: Final = "Leave it out with `processor outbox skip`."
+
+
+class KafkaPublisher:
+    """See ``processor.contracts.sink.Publisher``. Opens its connections when it is first used."""
+
+    def __init__(
+        self,
+        open_cluster: Callable[[], Cluster],
+        settings: ClusterSettings,
+        clock: Clock,
+        identity: PublisherId,
+        *,
+        topics: Sequence[str],
+        faults: FaultHook = no_faults,
+    ) -> None:
+        self._open_cluster = open_cluster
+        self._settings = settings
+        self._clock = clock
+        self._identity = str(identity)
+        self._faults = faults
+        self._topics = topics
+        self._cluster: Cluster | None = None
+        self._markers: MarkerStore | None = None
+        self._producer: TransactionalProducer | None = None
+        self._batch_bytes_max: int | None = None
+        self._sent_topics: set[str] = set()
+
+    @property
+    def limits(self) -> TransactionLimits:
+        return TransactionLimits(
+            rows_max=self._settings.publish_rows_max, bytes_max=self._settings.publish_bytes_max
+        )
+
+    def look(self) -> Marker | None:
+        with self._again_when_silent("looking at the marker"):
+            return self._marker_store().look()
+
+    def take_over(self) -> Marker | None:
+        self._abandon()
+        markers = self._marker_store()
+        with self._again_when_silent("taking over"):
+            self._producer = self._live_cluster().producer(
+                self._identity,
+                transaction_timeout_ms=self._settings.transaction_timeout,
+                batch_bytes_max=self._batch_limit(),
+            )
+            self._producer.initialise(self._settings.take_over_timeout)
+        self._faults(FaultPoint.TAKEN_OVER_MARKER_NOT_READ)
+        with self._again_when_silent("reading the marker; a transaction of this identity may be open"):
+            marker = markers.read_fresh()
+        self._faults(FaultPoint.MARKER_READ)
+        return marker
+
+    def send(self, marker: Marker, rows: Iterable[RowBlock]) -> None:
+        producer = self._producer
+        invariant(producer is not None, "send comes after take_over, once")
+        assert producer is not None  # for type checkers
+        try:
+            with self._again_when_silent("publishing"):
+                self._send(producer, marker, rows)
+        finally:
+            # Used up, whatever became of it: aborted if it is open still, never committed later.
+            self._abandon()
+
+    def wait_visible(self, timeout_ms: int) -> bool:
+        if not self._sent_topics:
+            return True  # whatever was sent before us, taking over waited until it was ended
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        cluster = self._live_cluster()
+        partitions = [
+            Partition(topic, number)
+            for topic, found in cluster.describe(sorted(self._sent_topics)).items()
+            for number in range(found.partitions)
+        ]
+        # Ours lie below these: what is stored is below the high watermark once a producer was told so.
+        ends = cluster.offsets(partitions, OffsetAt.END)
+        for _ in range(VISIBLE_POLLS_MAX):
+            stable = cluster.offsets(partitions, OffsetAt.COMMITTED_END)
+            if all(stable[at] >= end for at, end in ends.items()):
+                self._sent_topics.clear()
+                return True
+            if self._clock.monotonic_ms() >= deadline_ms:
+                return False
+            cluster.pause(VISIBLE_PAUSE_MS)
+        return False
+
+    def close(self) -> None:
+        self._abandon()
+        if self._markers is not None:
+            self._markers.close()
+            self._markers = None
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    def _send(self, producer: TransactionalProducer, marker: Marker, rows: Iterable[RowBlock]) -> None:
+        markers = self._marker_store()
+        deadline_ms = self._clock.monotonic_ms() + self._settings.publish_timeout
+
+        def left_ms() -> int:
+            return max(1, deadline_ms - self._clock.monotonic_ms())
+
+        producer.begin()
+        sent = _SentRows()
+        for block in rows:
+            if sent.rows == 0:
+                half = len(block) // 2
+                self._produce(producer, sent, block.slice(0, half), left_ms())
+                self._faults(FaultPoint.HALF_SENT)
+                self._produce(producer, sent, block.slice(half, len(block)), left_ms())
+            else:
+                self._produce(producer, sent, block, left_ms())
+        self._sent_topics.update(block.topic for block in sent.blocks)
+        producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
+        self._flush(producer, sent, left_ms())
+        self._faults(FaultPoint.ALL_SENT_NOT_COMMITTED)
+        producer.commit(left_ms())
+        self._faults(FaultPoint.COMMIT_SENT_ANSWER_NOT_SEEN)
+
+    def _produce(
+        self, producer: TransactionalProducer, sent: _SentRows, block: RowBlock, timeout_ms: int
+    ) -> None:
+        if len(block) == 0:
+            return
+        try:
+            producer.produce(block, timeout_ms)
+        except PublishRefused as refused:
+            raise PublishRefused(
+                refused.message, row=sent.rows + refused.row, remedy=refused.remedy, where=refused.where
+            ) from refused
+        sent.add(block)
+        if producer.failures():
+            raise self._failure(producer.failures(), sent)
+
+    def _flush(self, producer: TransactionalProducer, sent: _SentRows, timeout_ms: int) -> None:
+        left = producer.flush(timeout_ms)
+        if producer.failures():
+            raise self._failure(producer.failures(), sent)
+        if left > 0:
+            message = (
+                f"{left} of {sent.rows} rows of '{self._identity}' were not stored by Kafka cluster "
+                f"'{self._settings_name()}' within {self._settings.publish_timeout} ms."
+            )
+            # Some went through: the cluster works, and fewer rows will do. None did: it does not.
+            if left < sent.rows:
+                raise TooLarge(
+                    message, remedy="Fewer rows are tried; or raise the cluster's publish_timeout."
+                )
+            raise Retriable(message, remedy="It is tried again; look at the brokers if it stays so.")
+
+    def _failure(
+        self, failures: Sequence[DeliveryFailure], sent: _SentRows
+    ) -> PublishRefused | TooLarge | Exception:
+        """What rows that were not stored mean (R19, R30): the row to blame where it can be told."""
+        doing = f"publishing {sent.rows} rows of '{self._identity}' to topic '{failures[0].topic}'"
+        by_meaning: dict[Meaning, list[DeliveryFailure]] = {}
+        for failure in failures:
+            by_meaning.setdefault(entry_of(failure.name).meaning, []).append(failure)
+        refused = by_meaning.get(Meaning.ROW, [])
+        too_large = by_meaning.get(Meaning.TOO_LARGE, [])
+        blamed = refused or too_large
+        if blamed:
+            text = f"{blamed[0].text} ({blamed[0].name})"
+            row = 0 if sent.rows == 1 else (sent.find(refused[0]) if len(refused) == 1 else None)
+            if row is not None:
+                return PublishRefused(
+                    f"Kafka cluster '{self._settings_name()}' refuses row {row} of what was sent to topic "
+                    f"'{blamed[0].topic}': {text}.",
+                    row=row,
+                    remedy=SKIP_REMEDY,
+                )
+            # The innocent of its request fail with it: fewer rows at a time single it out.
+            return TooLarge(
+                f"Kafka cluster '{self._settings_name()}' refused {len(blamed)} of {sent.rows} rows of "
+                f"'{self._identity}': {text}.",
+                remedy="Fewer rows are tried at a time.",
+            )
+        first = next(
+            (each for each in failures if entry_of(each.name).meaning is Meaning.REFUSED), failures[0]
+        )
+        return error_for(first.name, first.text, doing=doing, cluster=self._settings_name())
+
+    @contextmanager
+    def _again_when_silent(self, doing: str) -> Iterator[None]:
+        """Silence is no answer: whether something happened is unknown, and taking over again tells (R11)."""
+        try:
+            yield
+        except Unavailable as silent:
+            raise Retriable(
+                f"'{self._identity}' got no answer while {doing}: {silent.message}", remedy=silent.remedy
+            ) from silent
+
+    def _abandon(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.abandon()
+
+    def _live_cluster(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = self._open_cluster()
+        return self._cluster
+
+    def _marker_store(self) -> MarkerStore:
+        if self._markers is None:
+            self._markers = MarkerStore(
+                self._live_cluster(),
+                self._clock,
+                topic=self._settings.marker_topic,
+                group=self._identity,
+                timeout_ms=self._settings.marker_timeout,
+            )
+        return self._markers
+
+    def _batch_limit(self) -> int:
+        """Largest batch that every topic of the sink takes: a batch over its limit is refused whole."""
+        if self._batch_bytes_max is None:
+            cluster = self._live_cluster()
+            configs: list[Mapping[str, str] | None] = [cluster.topic_config(topic) for topic in self._topics]
+            self._batch_bytes_max = min(
+                (TopicLimits.of(config).message_bytes_max for config in configs),
+                default=self._settings.producer.batch_size,
+            )
+        return self._batch_bytes_max
+
+    def _settings_name(self) -> str:
+        return self._live_cluster().name
+
+
+class _SentRows:
+    """The rows of one transaction, kept until it ended, to find the one that was refused."""
+
+    def __init__(self) -> None:
+        self.blocks: list[RowBlock] = []
+        self.rows = 0
+
+    def add(self, block: RowBlock) -> None:
+        self.blocks.append(block)
+        self.rows += len(block)
+
+    def find(self, failure: DeliveryFailure) -> int | None:
+        """The number of the row, if exactly one is like it."""
+        found: list[int] = []
+        start = 0
+        for block in self.blocks:
+            if block.topic == failure.topic:
+                for index, value in enumerate(block.values):
+                    key = None if block.keys is None else block.keys[index]
+                    if (value or b"") == (failure.value or b"") and (key or b"") == (failure.key or b""):
+                        found.append(start + index)
+            start += len(block)
+        return found[0] if len(found) == 1 else None
