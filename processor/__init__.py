@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_OTHER_ROOMS: dict[str, str] = {}
+"""Names that are not in ``processor.stream``, and the module each is in."""
+
 
 def __getattr__(name: str) -> object:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'processor' has no attribute '{name}'")
     import importlib
 
-    stream = importlib.import_module("processor.stream")
-    try:
-        return getattr(stream, name)
-    except AttributeError:
-        raise AttributeError(f"module 'processor' has no attribute '{name}'") from None
+    module = importlib.import_module(_OTHER_ROOMS.get(name, "processor.stream"))
+    offered: list[str] = module.__all__
+    if name not in offered:
+        raise AttributeError(f"module 'processor' has no attribute '{name}'")
+    return getattr(module, name)

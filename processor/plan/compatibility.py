@@ -1,0 +1,72 @@
+"""Whether a job can have what it asks for: of its sinks, and of the checkpoint it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from processor.contracts.sink import Guarantee
+from processor.errors import JobError, Where
+from processor.ids import StepName
+from processor.plan.graph import Step
+from processor.protocol.entries import JobShape
+
+_STRENGTH = (Guarantee.NONE, Guarantee.AT_LEAST_ONCE, Guarantee.IDEMPOTENT, Guarantee.EXACTLY_ONCE)
+"""Weakest first."""
+
+
+def check_guarantee(step: Step) -> None:
+    """Raises JobError for a sink that gives less than its step asks for."""
+    if step.sink is None:
+        return
+    given = step.sink.guarantee
+    if _STRENGTH.index(given) < _STRENGTH.index(step.guarantee):
+        raise JobError(
+            f"the sink gives {given}, and the job asks for {step.guarantee}.",
+            remedy=f"Use another sink, or accept it by name: write(..., guarantee=Guarantee.{given.name}).",
+            where=Where(step=step.name),
+        )
+
+
+def check_restore(
+    job: JobShape, checkpoint: JobShape, *, dropped: Collection[StepName] = frozenset()
+) -> None:
+    """Whether state of ``checkpoint`` can be given to ``job``.
+
+    Steps may be added, and steps without state removed, renamed and moved; the parallelism may change.
+    ``dropped`` names steps whose state may be forgotten.
+
+    Raises: JobError that lists everything that does not fit, with what the job and the checkpoint have.
+    """
+    problems: list[str] = []
+    if job.max_parallelism != checkpoint.max_parallelism:
+        problems.append(
+            f"max_parallelism is {job.max_parallelism} in the job and {checkpoint.max_parallelism} in the "
+            "checkpoint, and state cannot move between numbers of key groups"
+        )
+    for step, states in sorted(checkpoint.stateful.items()):
+        if step in dropped:
+            continue
+        if step not in job.stateful:
+            problems.append(
+                f"step '{step}' has state in the checkpoint ({_listed(states)}) and none in the job"
+            )
+            continue
+        have = job.stateful[step]
+        for state, kind in sorted(states.items()):
+            if state not in have:
+                problems.append(
+                    f"state '{state}' of step '{step}' is {kind} in the checkpoint and not in the job"
+                )
+            elif have[state] != kind:
+                problems.append(
+                    f"state '{state}' of step '{step}' is {have[state]} in the job and {kind} in the checkpoint"
+                )
+    if problems:
+        raise JobError(
+            "the checkpoint does not fit the job: " + "; ".join(problems) + ".",
+            remedy="Give the job back what the checkpoint has, or start without it by --fresh.",
+        )
+
+
+def _listed(states: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {kind}" for name, kind in sorted(states.items()))

@@ -1,0 +1,36 @@
+"""What the author of a job writes: streams, keys, functions with state, and where results go."""
+
+from processor.contracts.policy import Fail, Skip
+from processor.contracts.sink import Guarantee
+from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
+from processor.operators.context import Context, TimeDomain, Timers
+from processor.operators.process_function import KeyedProcess, SideOutput
+from processor.records.batch import Key
+from processor.state.declarations import ValueState
+from processor.state.keyed_view import Value
+from processor.stream.job import Job
+from processor.stream.keyed_stream import KeyedStream
+from processor.stream.stream import Processed, SourceStream, Stream
+
+__all__ = [
+    "Aggregate",
+    "Context",
+    "Count",
+    "Fail",
+    "Guarantee",
+    "Job",
+    "Key",
+    "Keyed",
+    "KeyedProcess",
+    "KeyedStream",
+    "Processed",
+    "SideOutput",
+    "Skip",
+    "SourceStream",
+    "Stream",
+    "Sum",
+    "TimeDomain",
+    "Timers",
+    "Value",
+    "ValueState",
+]

@@ -1,0 +1,307 @@
+"""A stream of values, and the steps an author can put behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from processor.contracts.policy import Policy
+from processor.contracts.sink import Guarantee, Sink
+from processor.errors import JobError, Where
+from processor.ids import StepName
+from processor.operators.key_by import KeyBy
+from processor.operators.lift import Filter, FlatMap, Map, MapBatch, Union
+from processor.operators.operator import AnyOperator
+from processor.operators.outbox_sink import OutboxSink
+from processor.operators.process_function import SideOutput
+from processor.plan.compatibility import check_guarantee
+from processor.plan.graph import EventTime, Step
+from processor.plan.types import accepts, item_type, return_type, show
+from processor.records.batch import Key
+from processor.stream.builder import JobBuilder, Port, checked_function
+
+if TYPE_CHECKING:
+    from processor.stream.keyed_stream import KeyedStream
+
+V = TypeVar("V")
+W = TypeVar("W")
+T = TypeVar("T")
+K = TypeVar("K", bound=Key)
+
+
+class Stream(Generic[V]):
+    """Values of type V on their way through a job. Describes; runs nothing.
+
+    A step needs a name of its own: state, outboxes and errors hang on it. ``on_error`` says what becomes of a
+    record for which the step's function raises, the job's policy unless given: ``Fail()`` stops at the
+    record, ``Skip()`` leaves it out and counts it. ``parallelism`` is the number of its subtasks, the job's
+    unless given. Streams may be used more than once: each use gets every record.
+    """
+
+    def __init__(self, builder: JobBuilder, port: Port) -> None:
+        self._builder = builder
+        self._port = port
+
+    def map(
+        self,
+        step: str,
+        function: Callable[[V], W],
+        *,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> Stream[W]:
+        """One value for each; key, headers and timestamp stay."""
+        name = self._builder.name_step(step)
+        checked_function(function, name, "the function", self._port.value_type)
+        port = self._then(name, "map", lambda: Map(function), on_error, parallelism)
+        return Stream(self._builder, replace(port, value_type=return_type(function)))
+
+    def filter(
+        self,
+        step: str,
+        keep: Callable[[V], bool],
+        *,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> Stream[V]:
+        """The values for which ``keep`` says true, with key, headers and timestamp."""
+        name = self._builder.name_step(step)
+        checked_function(keep, name, "the function", self._port.value_type)
+        return Stream(self._builder, self._then(name, "filter", lambda: Filter(keep), on_error, parallelism))
+
+    def flat_map(
+        self,
+        step: str,
+        function: Callable[[V], Iterable[W]],
+        *,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> Stream[W]:
+        """Any number of values for each; each gets a copy of key, headers and timestamp."""
+        name = self._builder.name_step(step)
+        checked_function(function, name, "the function", self._port.value_type, gives_one=False)
+        port = self._then(name, "flat map", lambda: FlatMap(function), on_error, parallelism)
+        return Stream(self._builder, replace(port, value_type=item_type(return_type(function))))
+
+    def map_batch(
+        self,
+        step: str,
+        function: Callable[[Sequence[V]], Sequence[W]],
+        *,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> Stream[W]:
+        """A function of many values at once: one result a value, in order; key, headers and timestamp stay.
+
+        How records are cut into batches is not promised, so a result must not depend on its neighbours. Under
+        ``Skip()`` a batch for which the function raises is given to it again, one record at a time.
+        """
+        name = self._builder.name_step(step)
+        checked_function(function, name, "the function", None)
+        port = self._then(name, "map batch", lambda: MapBatch(function), on_error, parallelism)
+        return Stream(self._builder, replace(port, value_type=item_type(return_type(function))))
+
+    def returns(self, kind: type[V]) -> Self:
+        """Say the type of the values, where a function (a lambda, for one) cannot say it itself."""
+        if not accepts(kind, self._port.value_type) and not accepts(self._port.value_type, kind):
+            raise JobError(
+                f".returns({show(kind)}) contradicts the type its function names, "
+                f"{show(self._port.value_type)}.",
+                remedy="Correct one of them.",
+                where=Where(step=self._port.step),
+            )
+        return self._at(replace(self._port, value_type=kind))
+
+    def key_by(
+        self, step: str, key: Callable[[V], K], *, on_error: Policy | None = None
+    ) -> KeyedStream[K, V]:
+        """Give every record a key: str, bytes, int, bool, UUID, aware datetime, or a tuple of them.
+
+        0, "" and b"" are keys. None is none: it goes by ``on_error``, like a key function that raises.
+        """
+        from processor.stream.keyed_stream import KeyedStream, checked_key_type
+
+        name = self._builder.name_step(step)
+        checked_function(key, name, "the key function", self._port.value_type)
+        key_type = checked_key_type(return_type(key), name)
+        known = self._port.value_type is not None
+        port = self._then(name, "key by", lambda: KeyBy(key, type_known=known), on_error, None)
+        return KeyedStream(self._builder, replace(port, keyed=True, key_type=key_type))
+
+    def union(self, step: str, *others: Stream[V]) -> Stream[V]:
+        """This stream and others as one; the order within each stays, between them there is none."""
+        name = self._builder.name_step(step)
+        streams: tuple[Stream[V], ...] = (self, *others)
+        for other in streams:
+            if not isinstance(other, Stream):
+                raise JobError(
+                    f"a union is given {other!r:.80}, which is no stream.",
+                    remedy="Give streams of this job.",
+                    where=Where(step=name),
+                )
+            if other._builder is not self._builder:
+                raise JobError(
+                    f"a union is given a stream of job '{other._builder.name}'.",
+                    remedy=f"Give streams of this job, '{self._builder.name}'.",
+                    where=Where(step=name),
+                )
+            self._same_type(other, name)
+        self._builder.add(
+            Step(name=name, kind="union", make=Union, policy=self._builder.on_error),
+            [other._port for other in streams],
+        )
+        known = all(other._port.value_type is not None for other in streams)
+        return Stream(
+            self._builder,
+            Port(
+                step=name,
+                value_type=self._port.value_type if known else None,
+                keyed=all(other._port.keyed for other in streams),
+            ),
+        )
+
+    def _same_type(self, other: Stream[V], step: StepName) -> None:
+        mine, theirs = self._port.value_type, other._port.value_type
+        if not accepts(mine, theirs):
+            raise JobError(
+                f"a union of values of type {show(mine)} and {show(theirs)}.",
+                remedy="Convert one of the streams with map, or say their common type with .returns(T).",
+                where=Where(step=step),
+            )
+
+    def write(
+        self,
+        step: str,
+        sink: Sink[V],
+        *,
+        guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> None:
+        """Send the values out. A sink that gives less than exactly-once must be accepted by ``guarantee``."""
+        name = self._builder.name_step(step)
+        checked_sink(sink, name, self._port.value_type)
+        policy = self._builder.policy(on_error, name)
+        described = Step(
+            name=name,
+            kind="write",
+            make=lambda: OutboxSink(sink),
+            sink=sink,
+            guarantee=guarantee,
+            policy=policy,
+            parallelism=parallelism,
+        )
+        check_guarantee(described)
+        self._builder.add(described, [self._port])
+
+    def _then(
+        self,
+        step: StepName,
+        kind: str,
+        make: Callable[[], AnyOperator],
+        on_error: Policy | None,
+        parallelism: int | None,
+    ) -> Port:
+        """Add a step of one input that keeps what is known of the stream."""
+        self._builder.add(
+            Step(
+                name=step,
+                kind=kind,
+                make=make,
+                policy=self._builder.policy(on_error, step),
+                parallelism=parallelism,
+            ),
+            [self._port],
+        )
+        return replace(self._port, step=step, output="")
+
+    def _at(self, port: Port) -> Self:
+        """A stream of the same class at another place."""
+        return type(self)(self._builder, port)
+
+
+class SourceStream(Stream[V]):
+    """What ``read`` gives: its records can be given an event time."""
+
+    def event_time(
+        self,
+        at: Callable[[V], int | datetime],
+        *,
+        disorder: timedelta,
+        idle_after: timedelta | None = None,
+    ) -> Stream[V]:
+        """Take the time of each record from its value: milliseconds since 1970 UTC, or an aware datetime.
+
+        In each split a record may be up to ``disorder`` older than the newest before it. A split without
+        records for ``idle_after`` no longer holds event time back; without it, it does so for ever. A
+        function that raises goes by ``on_error`` of the read.
+        """
+        step = self._port.step
+        checked_function(at, step, "the event_time function", self._port.value_type)
+        self._builder.set_event_time(
+            step,
+            EventTime(
+                at=at,
+                disorder_ms=_milliseconds(disorder, "disorder", step, least=0),
+                idle_after_ms=None
+                if idle_after is None
+                else _milliseconds(idle_after, "idle_after", step, least=1),
+            ),
+        )
+        return Stream(self._builder, self._port)
+
+
+class Processed(Stream[V]):
+    """What ``process`` gives: its main output, and by ``side`` its others."""
+
+    def __init__(self, builder: JobBuilder, port: Port, sides: dict[str, SideOutput[Any]]) -> None:
+        super().__init__(builder, port)
+        self._sides = sides
+
+    def _at(self, port: Port) -> Self:
+        return type(self)(self._builder, port, self._sides)
+
+    def side(self, output: SideOutput[T], /) -> Stream[T]:
+        """The values of a side output, named as an attribute of its class: ``side(Watch.alerts)``."""
+        for tag, declared in self._sides.items():
+            if declared is output:
+                return Stream(self._builder, replace(self._port, output=tag, value_type=output.kind))
+        known = ", ".join(sorted(self._sides)) or "none"
+        raise JobError(
+            f"{output!r:.80} is no side output of this step; it has: {known}.",
+            remedy="Name one as an attribute of the step's class.",
+            where=Where(step=self._port.step),
+        )
+
+
+def checked_sink(sink: Any, step: StepName, value_type: Any) -> None:
+    """Raises JobError for what is no sink, or one of other values than the stream has."""
+    if isinstance(sink, type) or not hasattr(sink, "encoder") or not hasattr(sink, "publisher"):
+        raise JobError(
+            f"write is given {sink!r:.80}, which is no sink.",
+            remedy="Give an instance, such as KafkaSink('topic', Json(T)).",
+            where=Where(step=step),
+        )
+    known = getattr(sink, "value_type", None)
+    wanted = known() if callable(known) else None
+    if not accepts(wanted, value_type):
+        raise JobError(
+            f"the sink writes values of type {show(wanted)}, and the stream has {show(value_type)}.",
+            remedy="Give the sink a format for the stream's values, or convert them with map before.",
+            where=Where(step=step),
+        )
+
+
+def _milliseconds(duration: timedelta, what: str, step: StepName, *, least: int) -> int:
+    if not isinstance(duration, timedelta):
+        raise JobError(
+            f"{what} is {duration!r:.80}, which is no timedelta.",
+            remedy="Give one, such as timedelta(seconds=5).",
+            where=Where(step=step),
+        )
+    milliseconds = duration // timedelta(milliseconds=1)
+    if milliseconds < least:
+        raise JobError(f"{what} is {duration}.", remedy=f"Give at least {least} ms.", where=Where(step=step))
+    return milliseconds
