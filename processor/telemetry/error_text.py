@@ -26,7 +26,7 @@ def error_block(error: BaseException, *, debug: bool = False) -> str:
         if error.remedy:
             lines.append(f"  remedy: {printable(error.remedy)}")
     detail = _traceback(error, debug=debug)
-    return "\n".join(lines) + (f"\n{detail}" if detail else "")
+    return "\n".join([*lines, *(printable(line) for line in detail.splitlines())])
 
 
 def printable(text: str) -> str:

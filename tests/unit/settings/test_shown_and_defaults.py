@@ -39,6 +39,13 @@ def test_the_file_of_defaults_is_what_the_models_say():
     )
 
 
+def test_every_other_file_of_settings_loads():
+    files = sorted(set((ROOT / "config").glob("*.yaml")) - {ROOT / "config" / "defaults.yaml"})
+    assert files
+    for file in files:
+        load_settings(plugins=installed_plugins().settings_models(), files=[file])
+
+
 def test_the_text_of_defaults_loads_as_the_defaults(tmp_path):
     path = tmp_path / "defaults.yaml"
     path.write_text(defaults_yaml({**CORE_SECTIONS, **PLUGINS}))
