@@ -1,0 +1,50 @@
+"""A JobControl without a job: it remembers what it was asked, and answers when the test says so."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+
+from processor.contracts.job_control import JobStatus, Outcome
+from processor.ids import JobName
+
+STATUS = JobStatus(
+    job=JobName("counts"),
+    state="RUNNING",
+    attempt=3,
+    last_checkpoint=8,
+    published_checkpoint=7,
+    records_in=1_234,
+    records_out=99,
+    restarts=2,
+    uptime_ms=61_500,
+    waiting_for="",
+)
+
+
+class FakeJob:
+    """With ``outcome`` every request is answered at once; without, the test answers from ``asked``."""
+
+    def __init__(self, outcome: Outcome | None = None) -> None:
+        self.outcome = outcome
+        self.failure: Exception | None = None
+        self.asked: queue.SimpleQueue[tuple[str, str | None, Callable[[Outcome], None]]] = queue.SimpleQueue()
+
+    def status(self) -> JobStatus:
+        if self.failure is not None:
+            raise self.failure
+        return STATUS
+
+    def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
+        self._asked("checkpoint", None, answer)
+
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
+        self._asked("savepoint", directory, answer)
+
+    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
+        self._asked("stop", savepoint_directory, answer)
+
+    def _asked(self, what: str, directory: str | None, answer: Callable[[Outcome], None]) -> None:
+        self.asked.put((what, directory, answer))
+        if self.outcome is not None:
+            answer(self.outcome)
