@@ -131,6 +131,10 @@ class DirectoryLog:
             self._disk.link(folder, temporary, name)
         except FileExistsError:
             return False
+        except FileNotFoundError:
+            if self._is_there(folder, name):  # the winner's sweep took our temporary file with it
+                return False
+            raise
         except OSError as error:
             if error.errno in _NO_LINKS:
                 self._remove(folder, temporary)
@@ -140,6 +144,13 @@ class DirectoryLog:
                     remedy="Put checkpoint.directory on another file system.",
                 ) from error
             raise
+        return True
+
+    def _is_there(self, folder: int, name: str) -> bool:
+        try:
+            self._disk.close(self._disk.open(folder, name)[0])
+        except FileNotFoundError:
+            return False
         return True
 
     def _write_temporary(self, folder: int, name: str, content: bytes) -> None:
