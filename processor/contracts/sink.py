@@ -61,8 +61,19 @@ class RowEncoder(Protocol[V_contra]):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLimits:
+    """Bounds of one transaction; a larger outbox goes out in several (R16)."""
+
+    rows_max: int
+    bytes_max: int
+
+
 class Publisher(Protocol):
     """Publishes for one identity; usable in any process, after any crash. Used by one thread at a time."""
+
+    @property
+    def limits(self) -> TransactionLimits: ...
 
     def look(self) -> Marker | None:
         """The marker, read without shutting anybody out (R2); may be stale."""

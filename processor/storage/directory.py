@@ -63,6 +63,9 @@ def open_job_directory(
     path = job_folder(root, job)
     try:
         _refuse_root_of_job(root, job, disk)
+        for folder in (path, path / FILES_FOLDER):
+            if folder.is_symlink():
+                raise OSError(errno.ELOOP, "is a link", str(folder))
         if make:
             _make_folders(path, disk)
             _claim(path, job, token, disk)
@@ -81,6 +84,50 @@ def open_job_directory(
             f"job '{job}'.",
             remedy=f"Give the job its own name, or set {_SETTING} to another directory.",
         )
+    return _opened(path, token, faults, disk)
+
+
+def make_savepoint_directory(
+    path: Path, job: JobName, *, token: Callable[[], str], disk: Disk | None = None
+) -> JobDirectory:
+    """A new directory at the very path, laid out like a job's: what a savepoint is written into.
+
+    Raises SettingsError when there is something in it already, or when it cannot be used; Unavailable.
+    """
+    disk = disk or Disk()
+    path = Path(os.path.realpath(path))
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise SettingsError(
+                f"the savepoint directory '{path}' is not empty.",
+                remedy="Name a directory that does not exist yet.",
+            )
+        _make(path, job, token, disk)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return _opened(path, token, no_faults, disk)
+
+
+def look_into_directory(
+    path: Path, *, token: Callable[[], str], disk: Disk | None = None
+) -> JobDirectory | None:
+    """The directory of any job, or a savepoint, at the very path; None when it is neither. Writes nothing."""
+    disk = disk or Disk()
+    path = Path(os.path.realpath(path))
+    try:
+        found = _identity(path, disk)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return None if found is None else _opened(path, token, no_faults, disk)
+
+
+def _make(path: Path, job: JobName, token: Callable[[], str], disk: Disk) -> None:
+    _make_folders(path, disk)
+    _claim(path, job, token, disk)
+    _make_folders(path / FILES_FOLDER, disk)
+
+
+def _opened(path: Path, token: Callable[[], str], faults: FaultHook, disk: Disk) -> JobDirectory:
     return JobDirectory(
         path=path,
         files=DirectoryFiles(path / FILES_FOLDER, disk),
@@ -156,7 +203,7 @@ def _foreign(path: Path, what: str) -> SettingsError:
 def _unusable(path: Path, error: OSError) -> ProcessorError:
     if error.errno in _REFUSED:
         return SettingsError(
-            f"the checkpoint directory '{path}' cannot be used: {os.strerror(error.errno)}.",
+            f"the checkpoint directory '{error.filename or path}' cannot be used: {os.strerror(error.errno)}.",
             remedy=f"Set {_SETTING} to a directory that the user running the job may write.",
         )
     return os_error("open", str(path), error)

@@ -23,6 +23,9 @@ from processor.task.subtask import Subtask
 class ChannelIntake:
     """Feeds the chain from its input gate. Back-pressure stops batches only: what is no batch goes on."""
 
+    elements_per_turn = 8
+    """Enough to drain what one turn of the sources brought."""
+
     def __init__(self, subtask: Subtask, gate: InputGate) -> None:
         self._subtask = subtask
         self._gate = gate

@@ -6,12 +6,12 @@ The decisions are protocol/publishing; this performs them. Any process may run i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from processor.contracts.clock import Clock
 from processor.contracts.file_store import FileStore
-from processor.contracts.sink import Publisher
+from processor.contracts.sink import Publisher, TransactionLimits
 from processor.errors import Fenced, LogConflict, PublishRefused, Retriable, TooLarge, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Marker, PublisherId
@@ -38,22 +38,13 @@ PAUSE_MAX_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishLimits:
-    """Bounds of one publish."""
-
-    rows_max: int
-    """Rows of one transaction; halved when the outside system finds them too many (R30)."""
-    timeout_ms: int
-    """How long to repeat before the publish counts as unanswered (R25)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishTools:
     """What publishing needs beside the publisher itself."""
 
     files: FileStore
     sealed: Sealed
-    limits: PublishLimits
+    timeout_ms: int
+    """How long to repeat before the publish counts as unanswered (R25)."""
     clock: Clock
     pause: Callable[[int], None]
     """Waits that many milliseconds, or less when the attempt ends; then it raises."""
@@ -67,7 +58,7 @@ def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tool
     PublishRefused with the number of the outbox row; DamagedFile.
     """
     tries = _Tries(publication.publisher, tools)
-    rows_max = tools.limits.rows_max
+    limits = publisher.limits
     while True:
         from_row = 0
         try:
@@ -79,15 +70,14 @@ def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tool
             if start is None:
                 return wanted.marker(wanted.rows)
             from_row = start
-            until = min(from_row + rows_max, wanted.rows)
-            rows = _rows(tools.files, publication.outboxes, from_row, until)
-            publisher.send(wanted.marker(until), rows)
+            chunk = _chunk(tools.files, publication.outboxes, from_row, limits)
+            publisher.send(wanted.marker(chunk.until), chunk.blocks)
         except TooLarge as error:
-            if rows_max == 1:
+            if limits.rows_max == 1:
                 raise PublishRefused(
                     f"row {from_row} alone is too large for {publication.publisher}: {error}", row=from_row
                 ) from error
-            rows_max = max(1, rows_max // 2)
+            limits = replace(limits, rows_max=max(1, min(limits.rows_max, wanted.rows - from_row) // 2))
             tries.again(error)
         except Retriable as error:
             tries.again(error)
@@ -101,8 +91,8 @@ def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tool
                 f"skip --sink {publication.publisher.sink} --subtask {publication.publisher.subtask} --row {row}'.",
             ) from error
         else:
-            if until == wanted.rows:
-                return wanted.marker(until)
+            if chunk.until == wanted.rows:
+                return wanted.marker(chunk.until)
             tries.progressed()
             tools.faults(FaultPoint.CHUNK_PUBLISHED)
 
@@ -151,21 +141,36 @@ def _from_row(verdict: Verdict, publisher: PublisherId) -> int | None:
             assert_never(verdict)
 
 
-def _rows(
-    files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int, until: int
-) -> Iterator[RowBlock]:
-    """Rows ``from_row <= row < until`` over all outboxes, numbered one after another."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chunk:
+    """Rows of one transaction: from some row to before ``until``."""
+
+    blocks: list[RowBlock]
+    until: int
+
+
+def _chunk(
+    files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int, limits: TransactionLimits
+) -> _Chunk:
+    """Rows from ``from_row`` over all outboxes, numbered one after another, up to a limit; at least one."""
+    blocks: list[RowBlock] = []
+    rows, size = 0, 0
+    for block in _rows_from(files, outboxes, from_row):
+        taken = block if rows + len(block) <= limits.rows_max else block.slice(0, limits.rows_max - rows)
+        blocks.append(taken)
+        rows += len(taken)
+        size += sum(len(value) for value in taken.values if value is not None)
+        if rows >= limits.rows_max or size >= limits.bytes_max:
+            break
+    return _Chunk(blocks=blocks, until=from_row + rows)
+
+
+def _rows_from(files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int) -> Iterator[RowBlock]:
     first = 0
     for outbox in outboxes:
         last = first + outbox.rows
-        if last > from_row and first < until:
-            at = max(from_row - first, 0)
-            for block in read_outbox(files, outbox.file, at):
-                room = until - first - at
-                if room <= 0:
-                    break
-                yield block if len(block) <= room else block.slice(0, room)
-                at += len(block)
+        if last > from_row:
+            yield from read_outbox(files, outbox.file, max(from_row - first, 0))
         first = last
 
 
@@ -175,18 +180,18 @@ class _Tries:
     def __init__(self, publisher: PublisherId, tools: PublishTools) -> None:
         self._publisher = publisher
         self._tools = tools
-        self._deadline_ms = tools.clock.monotonic_ms() + tools.limits.timeout_ms
+        self._deadline_ms = tools.clock.monotonic_ms() + tools.timeout_ms
         self._pause_ms = PAUSE_FIRST_MS
 
     def progressed(self) -> None:
         """A transaction went through: the time-out is for each, not for all of them."""
-        self._deadline_ms = self._tools.clock.monotonic_ms() + self._tools.limits.timeout_ms
+        self._deadline_ms = self._tools.clock.monotonic_ms() + self._tools.timeout_ms
         self._pause_ms = PAUSE_FIRST_MS
 
     def again(self, error: Retriable) -> None:
         if self._tools.clock.monotonic_ms() + self._pause_ms >= self._deadline_ms:
             raise Unavailable(
-                f"{self._publisher} could not be published within {self._tools.limits.timeout_ms} ms: {error}",
+                f"{self._publisher} could not be published within {self._tools.timeout_ms} ms: {error}",
                 remedy="Nothing is lost: it is published when the outside system answers again.",
             ) from error
         self._tools.pause(self._pause_ms)

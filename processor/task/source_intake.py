@@ -40,6 +40,8 @@ class EventTimeParts:
 class SourceIntake:
     """Polls the reader, stamps event time, injects barriers between two polls."""
 
+    elements_per_turn = 1
+
     def __init__(
         self,
         subtask: Subtask,

@@ -47,6 +47,9 @@ class SubtaskParts:
 class Intake(Protocol):
     """What differs between subtasks that read a source and those that read channels."""
 
+    elements_per_turn: int
+    """How many elements the worker may let it take in a row."""
+
     def step(self, *, pressed: bool) -> bool:
         """Take at most one element; True when anything was done."""
         ...

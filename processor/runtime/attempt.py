@@ -1,0 +1,307 @@
+"""One attempt of a job in one process: recover, deploy, run until it ends or fails."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from processor.contracts.chance import Chance
+from processor.contracts.clock import Clock
+from processor.contracts.job_control import Outcome
+from processor.contracts.source import Enumerator
+from processor.contracts.state_store import StateBackend
+from processor.errors import Unavailable
+from processor.fault_points import FaultHook
+from processor.ids import Incarnation, Position, SplitId, StepName
+from processor.plan.execution import Chain, ExecutionPlan
+from processor.plan.subtasks import subtasks
+from processor.protocol.coordinator import CheckpointPolicy, Coordinator
+from processor.protocol.coordinator_messages import Tick
+from processor.protocol.messages import AssignSplits, CheckpointKind, Order
+from processor.protocol.pacing import PacingPolicy
+from processor.protocol.recovered import Recovered
+from processor.protocol.recovery_request import FRESH, JobIdentity, StartRequest
+from processor.runtime.deployment import Deployment, Surroundings, source_context, source_steps
+from processor.runtime.discovery import Discovery
+from processor.runtime.driver import Driver, DriverParts, Ended
+from processor.runtime.entry_writer import EntryWriter
+from processor.runtime.publishers import Publishers
+from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
+from processor.runtime.start_options import StartOptions
+from processor.runtime.threads import ThreadedExecutor
+from processor.runtime.worker import Worker
+from processor.settings.model import Settings
+from processor.storage.decision_log import DecisionLog
+from processor.storage.directory import JobDirectory
+from processor.storage.retention import Retention
+from processor.task.publication import PublishTools
+from processor.telemetry.log import Log
+from processor.telemetry.metrics import Metrics
+
+TICK_MS = 5
+"""How often deadlines and the pace of checkpoints are looked at."""
+
+VISIBLE_TIMEOUT_MS = 30_000
+"""How long an end waits until its last output can be read (R17)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptParts:
+    """What outlives an attempt."""
+
+    plan: ExecutionPlan
+    settings: Settings
+    directory: JobDirectory
+    backend: StateBackend
+    clock: Clock
+    chance: Chance
+    metrics: Metrics
+    faults: FaultHook
+    say: Log
+
+
+class RunningAttempt:
+    """Everything of one attempt. ``open`` recovers and deploys, ``turn`` runs one round, ``close`` frees."""
+
+    def __init__(self, parts: AttemptParts) -> None:
+        self._parts = parts
+        self.executor = ThreadedExecutor()
+        self._closing = ExitStack()
+        self._closing.callback(self.executor.close)
+        self._around = Surroundings(
+            settings=parts.settings,
+            files=parts.directory.files,
+            backend=parts.backend,
+            clock=parts.clock,
+            chance=parts.chance,
+            executor=self.executor,
+            metrics=parts.metrics,
+            faults=parts.faults,
+        )
+        self._next_tick_ms = 0
+        self._publishers = Publishers(
+            parts.plan,
+            settings=parts.settings.plugins,
+            clock=parts.clock,
+            metrics=parts.metrics,
+            faults=parts.faults,
+        )
+        self._closing.callback(self._publishers.close)
+        self._log = DecisionLog(parts.directory.log)
+        self._worker: Worker | None = None
+        self._discovery: Discovery | None = None
+        self._driver: Driver | None = None
+        self._coordinator: Coordinator | None = None
+        self.recovered: Recovered | None = None
+
+    @property
+    def driver(self) -> Driver | None:
+        """None while still recovering."""
+        return self._driver
+
+    @property
+    def coordinator(self) -> Coordinator | None:
+        return self._coordinator
+
+    # --- opening
+
+    def open(self, options: StartOptions, stop_asked: Callable[[], bool]) -> None:
+        """Seal, publish, open, restore. Blocks; ``stop_asked`` ends its waits."""
+        parts = self._parts
+        discovery = self._make_discovery()
+        sinks = self._publishers.check()
+        tools = PublishTools(
+            files=parts.directory.files,
+            sealed=lambda attempt: self._log.read_all().sealed(attempt),
+            timeout_ms=parts.settings.checkpoint.publish_timeout,
+            clock=parts.clock,
+            pause=self._pausing(stop_asked),
+            faults=parts.faults,
+        )
+        entries = EntryWriter(
+            log=self._log,
+            chance=parts.chance,
+            clock=parts.clock,
+            pause=tools.pause,
+            timeout_ms=parts.settings.checkpoint.decision_timeout,
+        )
+        recovery = RecoveryDriver(
+            RecoveryParts(
+                directory=parts.directory,
+                log=self._log,
+                entries=entries,
+                plan=parts.plan,
+                publishers=self._publishers,
+                publish_tools=tools,
+                discovery=discovery,
+                chance=parts.chance,
+                faults=parts.faults,
+                say=parts.say,
+            )
+        )
+        identity = JobIdentity(job=parts.plan.job, shape=parts.plan.shape, sinks=sinks)
+        recovered = recovery.run(identity, _start_request(options))
+        self.recovered = recovered
+        discovery.restored(recovered.entry)
+        self._deploy(recovered, entries, tools, discovery)
+
+    def _pausing(self, stop_asked: Callable[[], bool]) -> Callable[[int], None]:
+        def pause(pause_ms: int) -> None:
+            if self._worker is None and stop_asked():
+                raise Unavailable("asked to stop while still recovering")
+            self.executor.pause(pause_ms)
+
+        return pause
+
+    def _make_discovery(self) -> Discovery:
+        parts = self._parts
+        enumerators: dict[StepName, tuple[Enumerator, Chain]] = {}
+        for name, step, chain in source_steps(parts.plan):
+            assert step.source is not None
+            context = source_context(parts.plan.job, step, self._around)
+            step.source.check(context)
+            enumerators[name] = (step.source.enumerator(context), chain)
+        discovery = Discovery(
+            enumerators,
+            executor=self.executor,
+            interval_ms=parts.settings.runtime.discovery_interval,
+            found=self._found_splits,
+            log=parts.say,
+        )
+        self._closing.callback(discovery.close)
+        self._discovery = discovery
+        return discovery
+
+    def _deploy(
+        self, recovered: Recovered, entries: EntryWriter, tools: PublishTools, discovery: Discovery
+    ) -> None:
+        parts = self._parts
+        checkpoint = parts.settings.checkpoint
+        coordinator = Coordinator(
+            attempt=recovered.attempt,
+            subtasks=frozenset(subtasks(parts.plan)),
+            recovered=recovered,
+            policy=CheckpointPolicy(
+                pacing=PacingPolicy(
+                    interval_ms=checkpoint.interval,
+                    min_pause_ms=checkpoint.min_pause,
+                    initial_delay_ms=parts.chance.below(
+                        min(checkpoint.initial_delay_max, checkpoint.interval) + 1
+                    ),
+                ),
+                timeout_ms=checkpoint.timeout,
+                decision_timeout_ms=checkpoint.decision_timeout,
+                publish_timeout_ms=checkpoint.publish_timeout,
+                tolerated_failures=checkpoint.tolerated_failures,
+            ),
+        )
+        retention = Retention(
+            files=parts.directory.files,
+            log=self._log,
+            view=self._log.read_all(),
+            attempt=recovered.attempt,
+            retained=checkpoint.retained,
+            faults=parts.faults,
+        )
+        say = parts.say.bind(attempt=recovered.attempt)
+        driver = Driver(
+            coordinator,
+            recovered,
+            DriverParts(
+                job=parts.plan.job,
+                shape=parts.plan.shape,
+                directory=parts.directory,
+                log=self._log,
+                entries=entries,
+                retention=retention,
+                executor=self.executor,
+                clock=parts.clock,
+                chance=parts.chance,
+                faults=parts.faults,
+                send=self._send,
+                completed=discovery.published,
+                say=say,
+            ),
+        )
+        built = Deployment(parts.plan, recovered, self._around, driver.report).build()
+        worker = Worker(
+            attempt=recovered.attempt,
+            incarnation=recovered.incarnation,
+            subtasks=built,
+            publishers=self._publishers,
+            publish_tools=tools,
+            executor=self.executor,
+            report=driver.report,
+            failed=driver.fail,
+        )
+        self._closing.callback(worker.close)
+        self._closing.callback(driver.close)
+        self._coordinator, self._driver, self._worker = coordinator, driver, worker
+        self.executor.submit("sweep", retention.sweep, lambda _: None, driver.fail)
+        # What is alive now lives for the whole attempt: keep the collector from walking it again and again.
+        gc.collect()
+        gc.freeze()
+        worker.start()
+
+    # --- running
+
+    def turn(self) -> Ended | None:
+        """One round: deliver, tick, step; waits a moment when there is nothing to do. Raises what failed."""
+        driver, worker, discovery = self._driver, self._worker, self._discovery
+        assert driver is not None and worker is not None and discovery is not None
+        worked = self.executor.deliver()
+        now_ms = self._parts.clock.monotonic_ms()
+        if now_ms >= self._next_tick_ms:
+            self._next_tick_ms = now_ms + TICK_MS
+            driver.handle(Tick())
+            discovery.tick(now_ms)
+        worked = worker.step() or worked
+        if driver.failure is not None:
+            raise driver.failure
+        if driver.ended is not None:
+            return driver.ended
+        if not worked:
+            self.executor.wait(self._idle_ms(worker))
+        return None
+
+    def _idle_ms(self, worker: Worker) -> int:
+        idle_ms = self._parts.settings.runtime.idle_wait
+        due_ms = worker.next_processing_time_ms()
+        if due_ms is not None:
+            idle_ms = min(idle_ms, max(1, due_ms - self._parts.clock.wall_ms()))
+        return idle_ms
+
+    def request(self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None]) -> None:
+        """Ask for a checkpoint, in the attempt's thread."""
+        if self._driver is None:
+            answer(Outcome(refused="the job is still recovering"))
+        else:
+            self._driver.request(kind, savepoint, answer)
+
+    def wait_visible(self) -> bool:
+        """Before the job ends: whether its last output can be read (R17)."""
+        return self._publishers.wait_visible(VISIBLE_TIMEOUT_MS)
+
+    def _send(self, order: Order) -> None:
+        assert self._worker is not None
+        self._worker.handle(order)
+
+    def _found_splits(self, step: StepName, splits: Mapping[SplitId, Position]) -> None:
+        assert self.recovered is not None
+        self._send(AssignSplits(attempt=self.recovered.attempt, step=step, splits=splits))
+
+    def close(self) -> None:
+        """Free everything; also after a failure half-way. What failed in closing is raised last."""
+        gc.unfreeze()
+        self._closing.close()
+
+
+def _start_request(options: StartOptions) -> StartRequest:
+    return StartRequest(
+        origin=FRESH if options.fresh else options.origin,
+        token=options.request,
+        take_over=Incarnation(options.take_over) if options.take_over is not None else None,
+        accept_duplicates=options.accept_duplicates,
+    )

@@ -1,0 +1,74 @@
+"""What the outside asks of a running job, handed over to the thread that runs it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from processor.contracts.clock import Clock
+from processor.contracts.job_control import JobStatus, Outcome
+from processor.ids import JobName
+from processor.protocol.job_status import JobState
+from processor.protocol.messages import CheckpointKind
+from processor.runtime.attempt import RunningAttempt
+from processor.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    kind: CheckpointKind
+    directory: str
+    answer: Callable[[Outcome], None]
+
+
+class Control:
+    """A JobControl. Requests come from any thread and wait until the job's thread takes them."""
+
+    def __init__(self, job: JobName, state: JobState, metrics: Metrics, clock: Clock) -> None:
+        self._job = job
+        self._state = state
+        self._metrics = metrics
+        self._clock = clock
+        self._started_ms = clock.monotonic_ms()
+        self._asked: deque[Asked] = deque()
+        self.attempt: RunningAttempt | None = None
+        self.restarts = 0
+
+    def status(self) -> JobStatus:
+        attempt = self.attempt
+        driver = attempt.driver if attempt is not None else None
+        coordinator = attempt.coordinator if attempt is not None else None
+        recovered = attempt.recovered if attempt is not None else None
+        counted = self._metrics.snapshot()
+        return JobStatus(
+            job=self._job,
+            state=self._state.status.value,
+            attempt=recovered.attempt if recovered is not None else 0,
+            last_checkpoint=coordinator.decided if coordinator is not None else None,
+            published_checkpoint=driver.published.checkpoint if driver is not None else None,
+            records_in=counted.total("records_in"),
+            records_out=counted.total("records_out"),
+            restarts=self.restarts,
+            uptime_ms=self._clock.monotonic_ms() - self._started_ms,
+            waiting_for=", ".join(str(p) for p in coordinator.waiting_for()) if coordinator is not None else "",
+        )
+
+    def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
+        self._ask(CheckpointKind.MANUAL, "", answer)
+
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
+        self._ask(CheckpointKind.SAVEPOINT, directory, answer)
+
+    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
+        self._ask(CheckpointKind.STOP, savepoint_directory or "", answer)
+
+    def _ask(self, kind: CheckpointKind, directory: str, answer: Callable[[Outcome], None]) -> None:
+        self._asked.append(Asked(kind=kind, directory=directory, answer=answer))
+        attempt = self.attempt
+        if attempt is not None:
+            attempt.executor.wake()
+
+    def take(self) -> Asked | None:
+        """The next request, in the job's thread."""
+        return self._asked.popleft() if self._asked else None

@@ -1,0 +1,212 @@
+"""Builds the subtasks of one attempt out of the plan and the restored checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from processor.channels.memory import MemoryChannel
+from processor.contracts.chance import Chance
+from processor.contracts.channel import ChannelReceiver, ChannelSender
+from processor.contracts.clock import Clock
+from processor.contracts.executor import Executor
+from processor.contracts.file_store import FileStore
+from processor.contracts.source import SourceContext
+from processor.contracts.state_store import StateBackend
+from processor.fault_points import FaultHook
+from processor.ids import JobName, SplitId, StepName, SubtaskId, key_groups_of
+from processor.operators.event_time import EventTimeStamper
+from processor.operators.operator import OperatorContext
+from processor.operators.watermarks import SplitWatermarks
+from processor.plan.execution import Chain, ExecutionPlan
+from processor.plan.graph import EdgeKind, Step
+from processor.plan.instantiate import instantiate
+from processor.plan.subtasks import links, subtasks_of
+from processor.protocol.messages import Report
+from processor.protocol.recovered import Recovered
+from processor.runtime.restoring import processing_time_reached, restored_operator, restored_source
+from processor.settings.model import Settings
+from processor.storage.layout import file_prefix
+from processor.task.channel_intake import ChannelIntake
+from processor.task.input_gate import InputGate
+from processor.task.output_gate import ForwardOutput, KeyedOutput, Output, OutputGate
+from processor.task.processing_clock import ProcessingClock
+from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
+from processor.task.subtask import Subtask, SubtaskParts
+from processor.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What subtasks of an attempt share."""
+
+    settings: Settings
+    files: FileStore
+    backend: StateBackend
+    clock: Clock
+    chance: Chance
+    executor: Executor
+    metrics: Metrics
+    faults: FaultHook
+
+
+class Deployment:
+    """One attempt's subtasks, linked by memory channels."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        recovered: Recovered,
+        around: Surroundings,
+        report: Callable[[Report], None],
+    ) -> None:
+        self._plan = plan
+        self._recovered = recovered
+        self._around = around
+        self._report = report
+        self._senders: dict[tuple[int, SubtaskId], list[ChannelSender]] = {}
+        self._receivers: dict[tuple[int, SubtaskId], list[ChannelReceiver]] = {}
+
+    def build(self) -> tuple[Subtask, ...]:
+        """All subtasks, producers before consumers, restored. What is open is closed when one fails."""
+        for edge in range(len(self._plan.channels)):
+            for link in links(self._plan, edge):
+                channel = MemoryChannel(self._around.settings.runtime.channel_batches_max)
+                self._senders.setdefault((edge, link.producer), []).append(channel)
+                self._receivers.setdefault((edge, link.consumer), []).append(channel)
+        built: list[Subtask] = []
+        try:
+            for chain in self._plan.chains.values():
+                for subtask in subtasks_of(chain):
+                    built.append(self._subtask(chain, subtask))
+        except BaseException:
+            for done in reversed(built):
+                done.close()
+            raise
+        return tuple(built)
+
+    def _subtask(self, chain: Chain, id: SubtaskId) -> Subtask:
+        around = self._around
+        outputs = [self._output(output.edge, id) for output in chain.outputs]
+        runner = instantiate(chain, outputs)
+        clock = ProcessingClock(around.clock, processing_time_reached(self._recovered.entry))
+        steps = {step.name: step for step in chain.steps}
+        runner.open(lambda name: self._context(chain, id, steps[name], clock))
+        subtask = Subtask(
+            SubtaskParts(
+                attempt=self._recovered.attempt,
+                id=id,
+                chain=runner,
+                outputs=OutputGate(outputs),
+                executor=around.executor,
+                report=self._report,
+                clock=clock,
+                faults=around.faults,
+            )
+        )
+        try:
+            if chain.steps[0].source is not None:
+                self._connect_source(subtask, chain, clock)
+            else:
+                subtask.connect(ChannelIntake(subtask, InputGate(self._channels_into(chain, id))))
+        except BaseException:
+            subtask.close()
+            raise
+        return subtask
+
+    def _output(self, edge: int, producer: SubtaskId) -> Output:
+        senders = self._senders[(edge, producer)]
+        if self._plan.channels[edge].kind is EdgeKind.KEYED:
+            return KeyedOutput(senders, self._plan.max_parallelism)
+        return ForwardOutput(senders)
+
+    def _channels_into(self, chain: Chain, consumer: SubtaskId) -> list[tuple[int, ChannelReceiver]]:
+        return [
+            (edge.input, receiver)
+            for edge in chain.inputs
+            for receiver in self._receivers.get((edge.edge, consumer), ())
+        ]
+
+    def _connect_source(self, subtask: Subtask, chain: Chain, clock: ProcessingClock) -> None:
+        step = chain.steps[0]
+        assert step.source is not None
+        restored = restored_source(self._recovered.entry, step.name)
+        intake = SourceIntake(
+            subtask,
+            step=step.name,
+            reader=step.source.reader(source_context(self._plan.job, step, self._around)),
+            event_time=self._event_time(chain, subtask.id, step, clock),
+            records_max=self._around.settings.runtime.batch_records_max,
+            bounded=restored.bounded,
+            owns=_owner(chain.parallelism, subtask.id.index),
+            count=self._around.metrics.counter_of(step.name),
+        )
+        subtask.connect(intake)
+        mine = {
+            split: position
+            for split, position in sorted(restored.positions.items())
+            if owner_of_split(split, chain.parallelism) == subtask.id.index
+        }
+        intake.restore(mine, restored.watermarks)
+
+    def _event_time(
+        self, chain: Chain, id: SubtaskId, step: Step, clock: ProcessingClock
+    ) -> EventTimeParts | None:
+        if step.event_time is None:
+            return None
+        return EventTimeParts(
+            stamper=EventTimeStamper(step.event_time.at, step.name, self._context(chain, id, step, clock)),
+            watermarks=SplitWatermarks(
+                disorder_ms=step.event_time.disorder_ms, idle_after_ms=step.event_time.idle_after_ms
+            ),
+        )
+
+    def _context(self, chain: Chain, id: SubtaskId, step: Step, clock: ProcessingClock) -> OperatorContext:
+        around = self._around
+        key_groups = key_groups_of(id.index, chain.parallelism, self._plan.max_parallelism)
+        return OperatorContext(
+            job=self._plan.job,
+            step=step.name,
+            subtask_index=id.index,
+            parallelism=chain.parallelism,
+            max_parallelism=self._plan.max_parallelism,
+            key_groups=key_groups,
+            backend=around.backend,
+            files=around.files,
+            file_prefix=file_prefix(self._recovered.attempt, id),
+            settings=around.settings.plugins,
+            policy=step.policy,
+            clock=clock,
+            token=around.chance.token,
+            count=around.metrics.counter_of(step.name),
+            restored=restored_operator(self._recovered.entry, step.name, key_groups),
+            processing_time_ms=processing_time_reached(self._recovered.entry),
+            outbox_bytes_max=around.settings.runtime.outbox_bytes_max,
+            faults=around.faults,
+        )
+
+
+def source_context(job: JobName, step: Step, around: Surroundings) -> SourceContext:
+    """What a source step is told when it is opened."""
+    return SourceContext(
+        job=job,
+        step=step.name,
+        settings=around.settings.plugins,
+        policy=step.policy,
+        clock=around.clock,
+        count=around.metrics.counter_of(step.name),
+        faults=around.faults,
+    )
+
+
+def _owner(parallelism: int, index: int) -> Callable[[SplitId], bool]:
+    return lambda split: owner_of_split(split, parallelism) == index
+
+
+def source_steps(plan: ExecutionPlan) -> tuple[tuple[StepName, Step, Chain], ...]:
+    """Every source with its step and chain."""
+    return tuple(
+        (chain.steps[0].name, chain.steps[0], chain)
+        for chain in plan.chains.values()
+        if chain.steps[0].source is not None
+    )

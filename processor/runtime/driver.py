@@ -1,0 +1,281 @@
+"""Performs what the coordinator decides, and feeds back what happened. Nothing else performs actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from processor.contracts.chance import Chance
+from processor.contracts.clock import Clock
+from processor.contracts.executor import Executor
+from processor.contracts.job_control import Outcome
+from processor.errors import AttemptFailed, Fenced, Unavailable
+from processor.fault_points import FaultHook, FaultPoint
+from processor.ids import JobName
+from processor.protocol.coordinator import Coordinator
+from processor.protocol.coordinator_messages import (
+    Action,
+    Answer,
+    Broadcast,
+    Condemn,
+    CopySavepoint,
+    Decide,
+    DecisionLost,
+    DecisionTaken,
+    DecisionUnknown,
+    EndJob,
+    Event,
+    FailAttempt,
+    FencedByLog,
+    Ignored,
+    PublishedRecorded,
+    RecordPublished,
+    Requested,
+    Retain,
+    SavepointCopied,
+)
+from processor.protocol.entries import CheckpointEntry, JobShape, Published
+from processor.protocol.messages import Acknowledged, CheckpointKind, Order, PublicationDone, Report
+from processor.protocol.pending_checkpoint import Request
+from processor.protocol.recovered import Recovered
+from processor.runtime.entry_writer import EntryWriter
+from processor.runtime.origin import write_savepoint
+from processor.storage.decision_log import DecisionLog, Lost, Taken
+from processor.storage.directory import JobDirectory
+from processor.storage.retention import Retention
+from processor.telemetry.log import Log
+
+LOG_LANE = "decision log"
+SAVEPOINT_LANE = "savepoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverParts:
+    """What the driver acts on."""
+
+    job: JobName
+    shape: JobShape
+    directory: JobDirectory
+    log: DecisionLog
+    entries: EntryWriter
+    retention: Retention
+    executor: Executor
+    clock: Clock
+    chance: Chance
+    faults: FaultHook
+    send: Callable[[Order], None]
+    """Carries an order to every worker."""
+    completed: Callable[[CheckpointEntry], None]
+    """A checkpoint is published and recorded."""
+    say: Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How an attempt came to its end without an error."""
+
+    finished: bool
+
+
+class Driver:
+    """Drives one attempt's coordinator, in the thread that runs the attempt."""
+
+    def __init__(self, coordinator: Coordinator, recovered: Recovered, parts: DriverParts) -> None:
+        self._coordinator = coordinator
+        self._parts = parts
+        self._incarnation = recovered.incarnation
+        self._attempt = recovered.attempt
+        self._next_place = recovered.next_place
+        self._decided = recovered.entry
+        self._published = recovered.entry
+        self._note = Published(
+            incarnation=recovered.incarnation,
+            attempt=recovered.attempt,
+            checkpoint=recovered.entry.checkpoint,
+        )
+        self._answers: dict[int, Callable[[Outcome], None]] = {}
+        self._requests = 0
+        self.ended: Ended | None = None
+        self.failure: BaseException | None = None
+        self.ignored = 0
+        self.checkpoints = 0
+
+    @property
+    def published(self) -> CheckpointEntry:
+        """The newest published checkpoint."""
+        return self._published
+
+    def handle(self, event: Event) -> None:
+        """Let the coordinator decide about an event, and do it."""
+        for action in self._coordinator.handle(event, self._parts.clock.monotonic_ms()):
+            self._perform(action)
+
+    def report(self, report: Report) -> None:
+        """A worker's report."""
+        if isinstance(report, PublicationDone) and len(self._coordinator.waiting_for()) > 1:
+            self._parts.faults(FaultPoint.SOME_SINKS_PUBLISHED)
+        if isinstance(report, Acknowledged):
+            self._parts.say.debug(
+                "acknowledged",
+                checkpoint=report.checkpoint,
+                subtask=report.snapshot.subtask,
+                cut_ms=report.metrics.synchronous_ms,
+                written_ms=report.metrics.asynchronous_ms,
+                bytes=report.metrics.bytes,
+            )
+        self.handle(report)
+
+    def request(self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None]) -> None:
+        """Ask for a checkpoint by hand; ``answer`` is called once."""
+        self._requests += 1
+        number = self._requests
+        self._answers[number] = answer
+        self.handle(Requested(request=Request(kind=kind, number=number, savepoint=savepoint)))
+
+    def fail(self, error: BaseException) -> None:
+        """Background work failed in a way that ends the attempt; the first error counts."""
+        if self.failure is None:
+            self.failure = error
+
+    def close(self) -> None:
+        """Answer everybody who still waits."""
+        for answer in self._answers.values():
+            answer(Outcome(refused="the attempt ended before the checkpoint was completed"))
+        self._answers.clear()
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Broadcast(order=order):
+                self._parts.send(order)
+            case Decide():
+                self._decide(action)
+            case RecordPublished():
+                self._record(action)
+            case Retain():
+                self._retain()
+            case Condemn(files=files):
+                names = tuple(file.name for file in files)
+                self._background(LOG_LANE, lambda: self._parts.retention.give_up(names), lambda _: None)
+            case CopySavepoint():
+                self._copy_savepoint(action)
+            case Answer(number=number, checkpoint=checkpoint, path=path, refused=refused):
+                answer = self._answers.pop(number, None)
+                if answer is not None:
+                    answer(Outcome(checkpoint=checkpoint, path=path, refused=refused))
+            case EndJob(finished=finished):
+                self.ended = Ended(finished=finished)
+            case FailAttempt(reason=reason):
+                self.fail(AttemptFailed(reason))
+            case FencedByLog(checkpoint=checkpoint, by=by):
+                self.fail(Fenced(f"checkpoint {checkpoint} could not be decided: its place holds {by}"))
+            case Ignored(event=event, why=why):
+                self.ignored += 1
+                self._parts.say.debug("ignored a message", message=type(event).__name__, why=why)
+            case _:
+                assert_never(action)
+
+    def _decide(self, action: Decide) -> None:
+        self._parts.faults(FaultPoint.ALL_ACKNOWLEDGED)
+        entry = CheckpointEntry(
+            place=self._next_place,
+            attempt=self._attempt,
+            nonce="",
+            incarnation=self._incarnation,
+            job=self._parts.job,
+            checkpoint=action.checkpoint,
+            parent=action.parent,
+            taken_ms=0,
+            shape=self._parts.shape,
+            subtasks=action.subtasks,
+            expected=action.expected,
+            savepoint=action.savepoint,
+            stop=action.stop,
+        )
+        note = self._note
+
+        def work() -> tuple[CheckpointEntry, Taken | Lost]:
+            whole = self._parts.retention.complete(entry, note)
+            outcome = self._parts.entries.take(whole)
+            if isinstance(outcome, Taken):
+                self._parts.retention.decided(whole)
+                self._parts.faults(FaultPoint.ENTRY_TAKEN_NOT_TOLD)
+            return whole, outcome
+
+        def done(result: tuple[CheckpointEntry, Taken | Lost]) -> None:
+            whole, outcome = result
+            match outcome:
+                case Taken():
+                    self._next_place = type(whole.place)(whole.place + 1)
+                    self._decided = whole
+                    self.handle(DecisionTaken(checkpoint=whole.checkpoint))
+                case Lost(by=by):
+                    kind = type(by).__name__.lower()
+                    self.handle(
+                        DecisionLost(checkpoint=whole.checkpoint, by=f"a {kind} of attempt {by.attempt}")
+                    )
+                case _:
+                    assert_never(outcome)
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, Unavailable):
+                self.handle(DecisionUnknown(checkpoint=entry.checkpoint, reason=str(error)))
+            else:
+                self.fail(error)
+
+        self._parts.executor.submit(LOG_LANE, work, done, failed)
+
+    def _record(self, action: RecordPublished) -> None:
+        note = Published(
+            incarnation=self._incarnation, attempt=self._attempt, checkpoint=action.checkpoint
+        )
+        entry = self._decided
+
+        def work() -> None:
+            self._parts.faults(FaultPoint.PUBLISHED_NOT_RECORDED)
+            if entry.outboxes():  # what has no rows counts as published without a note (R4)
+                self._parts.log.record_published(note)
+
+        def done(_: None) -> None:
+            self._note = note
+            self.checkpoints += 1
+            self._published = entry
+            self._parts.completed(entry)
+            self.handle(PublishedRecorded(checkpoint=action.checkpoint))
+
+        self._background(LOG_LANE, work, done)
+
+    def _retain(self) -> None:
+        def failed(error: BaseException) -> None:
+            # Garbage at worst: the next checkpoint tries again.
+            self._parts.say.warning("could not delete old checkpoints", error=error)
+
+        self._parts.executor.submit(LOG_LANE, self._parts.retention.forget, lambda _: None, failed)
+
+    def _copy_savepoint(self, action: CopySavepoint) -> None:
+        path = Path(action.request.savepoint)
+        entry = self._published
+
+        def work() -> None:
+            write_savepoint(
+                entry,
+                self._parts.directory,
+                path,
+                job=self._parts.job,
+                token=self._parts.chance.token,
+                faults=self._parts.faults,
+            )
+
+        def done(_: None) -> None:
+            self.handle(SavepointCopied(checkpoint=action.checkpoint, request=action.request))
+
+        def failed(error: BaseException) -> None:
+            self.handle(
+                SavepointCopied(checkpoint=action.checkpoint, request=action.request, failure=str(error))
+            )
+
+        self._parts.executor.submit(SAVEPOINT_LANE, work, done, failed)
+
+    def _background(self, lane: str, work: Callable[[], None], done: Callable[[None], None]) -> None:
+        self._parts.executor.submit(lane, work, done, self.fail)

@@ -1,0 +1,101 @@
+"""The embedded runtime: coordinator and one worker in this process, restarted when an attempt fails."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+from pathlib import Path
+from typing import assert_never
+
+from processor.contracts.state_store import StateBackend
+from processor.errors import SettingsError
+from processor.fault_points import FaultHook, no_faults
+from processor.plan.chaining import plan as lay_out
+from processor.plan.graph import JobGraph
+from processor.protocol.job_status import JobState
+from processor.runtime.attempt import AttemptParts
+from processor.runtime.control import Control
+from processor.runtime.signals import StopSignals
+from processor.runtime.start_options import StartOptions
+from processor.runtime.supervisor import Supervisor
+from processor.runtime.system import SystemChance, SystemClock
+from processor.service.control_place import control_place
+from processor.service.control_socket import ControlSocket
+from processor.settings.model import Settings, StateBackendName
+from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.rocksdb_store import RocksDbOptions
+from processor.storage.directory import open_job_directory
+from processor.storage.snapshot_file import SnapshotFiles
+from processor.telemetry.log import Log
+from processor.telemetry.metrics import Metrics
+
+YOUNG_OBJECTS_MAX = 50_000
+"""Objects made before the collector looks at the youngest: batches die by reference count, not by it."""
+
+
+def run_job(
+    graph: JobGraph,
+    settings: Settings,
+    options: StartOptions,
+    log: Log,
+    *,
+    faults: FaultHook = no_faults,
+) -> int:
+    """Run a job until it ends, is stopped, or can't go on; returns the exit code.
+
+    Raises ProcessorError for what is wrong before anything runs, and for what ended the job.
+    """
+    plan = lay_out(graph, settings.runtime.parallelism)
+    chance, clock, metrics = SystemChance(), SystemClock(), Metrics()
+    root = settings.checkpoint.directory
+    if root is None:
+        raise SettingsError(
+            "checkpoint.directory is not set.", remedy="Set it to a durable directory: checkpoints are kept there."
+        )
+    directory = open_job_directory(root, plan.job, token=chance.token, faults=faults)
+    state = JobState()
+    control = Control(plan.job, state, metrics, clock)
+    gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)
+    parts = AttemptParts(
+        plan=plan,
+        settings=settings,
+        directory=directory,
+        backend=make_backend(settings),
+        clock=clock,
+        chance=chance,
+        metrics=metrics,
+        faults=faults,
+        say=log,
+    )
+    supervisor = Supervisor(parts, state, control)
+    socket = ControlSocket(control, control_place(root, plan.job), log)
+    with StopSignals(supervisor.wake) as signals:
+        try:
+            return supervisor.run(options, signals, socket)
+        finally:
+            socket.close()
+
+
+def make_backend(settings: Settings) -> StateBackend:
+    """The state backend that the setting names."""
+    snapshots = SnapshotFiles()
+    state = settings.state
+    match state.backend:
+        case StateBackendName.MEMORY:
+            return MemoryBackend(snapshots=snapshots)
+        case StateBackendName.ROCKSDB:
+            root = state.directory or Path(tempfile.gettempdir()) / f"processor-{os.getuid()}"
+            return RocksDbBackend(
+                snapshots=snapshots,
+                directory=root,
+                options=RocksDbOptions(
+                    write_buffer_bytes=state.rocksdb.write_buffer,
+                    block_cache_bytes=state.rocksdb.block_cache,
+                    compression=state.rocksdb.compression.value,
+                    background_jobs=state.rocksdb.background_jobs,
+                ),
+                cache_entries_max=state.cache_entries_max,
+            )
+        case _:
+            assert_never(state.backend)

@@ -1,0 +1,115 @@
+"""Where a rewind starts from: a savepoint, or the directory of a job; and how a savepoint is written (R3, R23).
+
+A savepoint is laid out like a job's directory with a decision log of one entry. The entry is written last: a
+directory without it is not a savepoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from processor.contracts.file_store import FileStore
+from processor.errors import JobError, SettingsError
+from processor.fault_points import FaultHook, FaultPoint
+from processor.ids import Attempt, FileRef, JobName, Place
+from processor.protocol.decisions import is_published
+from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
+from processor.protocol.recovery_messages import OriginFound
+from processor.storage.decision_log import DecisionLog, Taken
+from processor.storage.directory import JobDirectory, look_into_directory, make_savepoint_directory
+from processor.storage.layout import FileKind, file_name
+
+Token = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """An opened savepoint or job directory with the checkpoint to start from."""
+
+    files: FileStore
+    entry: CheckpointEntry
+
+    @property
+    def found(self) -> OriginFound:
+        return OriginFound(
+            identity=f"{self.entry.incarnation}-{self.entry.checkpoint}",
+            incarnation=self.entry.incarnation,
+            checkpoint=self.entry.checkpoint,
+            shape=self.entry.shape,
+        )
+
+    def copy_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
+        """Copy all state into another store under new names (R22). Raises DamagedFile by name."""
+        return tuple(
+            replace(
+                subtask,
+                keyed=tuple(
+                    replace(
+                        state,
+                        file=_copy(
+                            self.files,
+                            state.file,
+                            files,
+                            file_name(attempt, subtask.subtask, token(), FileKind.STATE),
+                        ),
+                    )
+                    for state in subtask.keyed
+                ),
+                outboxes=(),
+            )
+            for subtask in self.entry.subtasks
+        )
+
+
+def open_origin(path: str, *, token: Token) -> Origin:
+    """Raises JobError when there is no savepoint and no published checkpoint at the path."""
+    directory = look_into_directory(Path(path), token=token)
+    if directory is None:
+        raise JobError(
+            f"'{path}' is neither a savepoint nor a job's checkpoint directory.",
+            remedy="Give the directory that 'processor savepoint' wrote, or one below a checkpoint.directory.",
+        )
+    log = DecisionLog(directory.log)
+    entry = log.read_all().newest()
+    if entry is None:
+        raise JobError(
+            f"'{path}' holds no whole checkpoint: a savepoint without its last file is not one.",
+            remedy="Take the savepoint again.",
+        )
+    if not is_published(entry, log.published()):
+        raise JobError(
+            f"checkpoint {entry.checkpoint} in '{path}' has output that is not published yet.",
+            remedy="Start its job once, or publish it with 'processor outbox publish'; then start from it.",
+        )
+    return Origin(files=directory.files, entry=entry)
+
+
+def write_savepoint(
+    entry: CheckpointEntry, source: JobDirectory, path: Path, *, job: JobName, token: Token, faults: FaultHook
+) -> None:
+    """A self-contained copy of a published checkpoint, its manifest last (R23).
+
+    Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
+    """
+    target = make_savepoint_directory(path, job, token=token)
+    subtasks = Origin(files=source.files, entry=entry).copy_into(target.files, entry.attempt, token)
+    faults(FaultPoint.SAVEPOINT_WRITTEN)
+    copied = replace(entry, place=Place(1), subtasks=subtasks, expected=(), condemned=(), savepoint="", stop=False)
+    outcome = DecisionLog(target.log).take(copied)
+    if not isinstance(outcome, Taken):
+        raise SettingsError(f"somebody else wrote a savepoint into '{path}' at the same time.")
+
+
+def _copy(source: FileStore, ref: FileRef, target: FileStore, name: str) -> FileRef:
+    writer = target.create(name)
+    try:
+        for chunk in source.read(ref):
+            writer.write(chunk)
+        return writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+
+

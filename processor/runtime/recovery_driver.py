@@ -1,0 +1,187 @@
+"""Performs what protocol/recovery asks for, one action after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from processor.contracts.chance import Chance
+from processor.errors import DamagedFile
+from processor.fault_points import FaultHook, FaultPoint
+from processor.ids import Incarnation, Marker, PublisherId
+from processor.invariant import invariant
+from processor.plan.compatibility import check_restore
+from processor.plan.execution import ExecutionPlan
+from processor.protocol.entries import CheckpointEntry, Entry, Seal
+from processor.protocol.messages import Publication
+from processor.protocol.publishing import Wanted
+from processor.protocol.recovered import Recovered
+from processor.protocol.recovery import recover
+from processor.protocol.recovery_messages import (
+    CheckFits,
+    CopyOrigin,
+    FilesVerified,
+    Fits,
+    IncarnationMinted,
+    InspectOrigin,
+    LogRead,
+    LookAtMarkers,
+    MarkersSeen,
+    MarkersWritten,
+    MintIncarnation,
+    OpenAll,
+    OriginFound,
+    PlaceLost,
+    PlaceTaken,
+    PublishAll,
+    ReadLog,
+    Record,
+    Recorded,
+    RecoveryAction,
+    RecoveryReply,
+    ResolveStart,
+    SnapshotsReady,
+    TakePlace,
+    VerifyFiles,
+)
+from processor.protocol.recovery_request import JobIdentity, StartRequest
+from processor.runtime.discovery import Discovery
+from processor.runtime.entry_writer import EntryWriter
+from processor.runtime.origin import Origin, open_origin
+from processor.runtime.publishers import Publishers
+from processor.storage.decision_log import DecisionLog, Taken
+from processor.storage.directory import JobDirectory
+from processor.task.publication import PublishTools, open_identity, publish
+from processor.telemetry.log import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryParts:
+    """What a recovery acts on."""
+
+    directory: JobDirectory
+    log: DecisionLog
+    entries: EntryWriter
+    plan: ExecutionPlan
+    publishers: Publishers
+    publish_tools: PublishTools
+    discovery: Discovery
+    chance: Chance
+    faults: FaultHook
+    say: Log
+
+
+class RecoveryDriver:
+    def __init__(self, parts: RecoveryParts) -> None:
+        self._parts = parts
+        self._origins: dict[str, Origin] = {}
+
+    def run(self, identity: JobIdentity, request: StartRequest) -> Recovered:
+        """The whole recovery; blocks until it is done. Raises what stops it."""
+        recovery = recover(identity, request)
+        try:
+            action = next(recovery)
+            while True:
+                action = recovery.send(self._perform(action))
+        except StopIteration as end:
+            recovered = end.value
+            invariant(isinstance(recovered, Recovered), "a recovery ends with what it recovered")
+            assert isinstance(recovered, Recovered)
+            return recovered
+
+    def _perform(self, action: RecoveryAction) -> RecoveryReply:
+        match action:
+            case ReadLog():
+                return self._read_log()
+            case LookAtMarkers(publishers=publishers):
+                return MarkersSeen(markers={p: self._parts.publishers.of(p).look() for p in publishers})
+            case MintIncarnation():
+                return IncarnationMinted(incarnation=Incarnation(self._parts.chance.token()))
+            case TakePlace(entry=entry):
+                return self._take(entry)
+            case VerifyFiles(entry=entry):
+                return self._verify(entry)
+            case CheckFits(shape=shape):
+                check_restore(self._parts.plan.shape, shape)
+                return Fits()
+            case PublishAll():
+                return self._publish_all(action)
+            case OpenAll():
+                return self._open_all(action)
+            case Record(published=published):
+                self._parts.faults(FaultPoint.PUBLISHED_NOT_RECORDED)
+                self._parts.log.record_published(published)
+                self._parts.faults(FaultPoint.RECOVERY_AFTER_PUBLISHING)
+                return Recorded()
+            case InspectOrigin(path=path):
+                return self._origin(path).found
+            case CopyOrigin(path=path, attempt=attempt):
+                copied = self._origin(path).copy_into(
+                    self._parts.directory.files, attempt, self._parts.chance.token
+                )
+                return SnapshotsReady(subtasks=copied)
+            case ResolveStart():
+                return SnapshotsReady(subtasks=self._parts.discovery.first_snapshots())
+            case _:
+                assert_never(action)
+
+    def _read_log(self) -> LogRead:
+        log = self._parts.log.read_all()
+        for entry in log.entries:
+            if isinstance(entry, Seal):
+                self._parts.publishers.remember(entry.sinks)
+        return LogRead(log=log, published=self._parts.log.published())
+
+    def _take(self, entry: Entry) -> PlaceTaken | PlaceLost:
+        if not isinstance(self._parts.entries.take(entry), Taken):
+            return PlaceLost()
+        if isinstance(entry, Seal):
+            self._parts.say.info("sealed the decision log", attempt=entry.attempt, place=entry.place)
+            self._parts.faults(FaultPoint.RECOVERY_SEALED)
+        return PlaceTaken()
+
+    def _verify(self, entry: CheckpointEntry) -> FilesVerified:
+        try:
+            for ref in entry.files():
+                self._parts.directory.files.verify(ref)
+        except DamagedFile as damage:
+            self._parts.say.warning("checkpoint can't be read", checkpoint=entry.checkpoint, error=damage)
+            return FilesVerified(damage=damage.message)
+        return FilesVerified()
+
+    def _publish_all(self, action: PublishAll) -> MarkersWritten:
+        self._parts.say.info(
+            "publishing what was decided",
+            checkpoint=action.checkpoint,
+            rows=sum(publication.rows for publication in action.publications),
+        )
+        self._parts.faults(FaultPoint.RECOVERY_BEFORE_PUBLISHING)
+        markers = {}
+        for publication in action.publications:
+            markers[publication.publisher] = self._publish(action, publication)
+            if len(markers) < len(action.publications):
+                self._parts.faults(FaultPoint.SOME_SINKS_PUBLISHED)
+        return MarkersWritten(markers=markers)
+
+    def _publish(self, action: PublishAll, publication: Publication) -> Marker:
+        wanted = Wanted(
+            incarnation=action.incarnation,
+            attempt=action.attempt,
+            checkpoint=action.checkpoint,
+            rows=publication.rows,
+        )
+        publisher = self._parts.publishers.of(publication.publisher)
+        return publish(publisher, publication, wanted, self._parts.publish_tools)
+
+    def _open_all(self, action: OpenAll) -> MarkersWritten:
+        markers: dict[PublisherId, Marker] = {}
+        for opening in action.openings:
+            publisher = self._parts.publishers.of(opening.publisher)
+            markers[opening.publisher] = open_identity(publisher, opening, self._parts.publish_tools)
+            self._parts.faults(FaultPoint.RECOVERY_OPENING)
+        return MarkersWritten(markers=markers)
+
+    def _origin(self, path: str) -> Origin:
+        if path not in self._origins:
+            self._origins[path] = open_origin(path, token=self._parts.chance.token)
+        return self._origins[path]

@@ -1,0 +1,52 @@
+"""What each subtask gets of the checkpoint an attempt starts from (D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from processor.ids import KeyGroupRange, Position, SplitId, StepName
+from processor.operators.operator import Restored
+from processor.protocol.entries import CheckpointEntry, StateFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredSource:
+    """A source step as it stood, over all subtasks of then."""
+
+    positions: Mapping[SplitId, Position]
+    watermarks: Mapping[SplitId, int]
+
+    @property
+    def bounded(self) -> bool:
+        """Every split has an end, so the source as a whole has one."""
+        return bool(self.positions) and all(p.end is not None for p in self.positions.values())
+
+
+def restored_source(entry: CheckpointEntry, step: StepName) -> RestoredSource:
+    positions: dict[SplitId, Position] = {}
+    watermarks: dict[SplitId, int] = {}
+    for subtask in entry.subtasks:
+        for source in subtask.sources:
+            if source.step == step:
+                positions.update(source.positions)
+                watermarks.update(source.watermarks)
+    return RestoredSource(positions=positions, watermarks=watermarks)
+
+
+def restored_operator(entry: CheckpointEntry, step: StepName, key_groups: KeyGroupRange) -> Restored:
+    """Files and event times whose key groups meet the range (R27)."""
+    keyed: list[StateFile] = []
+    watermarks: dict[KeyGroupRange, int] = {}
+    for subtask in entry.subtasks:
+        for state in subtask.keyed:
+            if state.step == step and state.key_groups.intersects(key_groups):
+                keyed.append(state)
+                if subtask.watermark_ms is not None:
+                    watermarks[state.key_groups] = subtask.watermark_ms
+    return Restored(keyed=tuple(keyed), watermarks=watermarks)
+
+
+def processing_time_reached(entry: CheckpointEntry) -> int:
+    """The latest processing time of any subtask: none may fall behind it (R28)."""
+    return max((subtask.processing_time_ms for subtask in entry.subtasks), default=0)

@@ -1,0 +1,66 @@
+"""SIGTERM and Ctrl-C: the first asks for a graceful end, the second ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignals:
+    """While entered, the two signals set ``asked``.
+
+    The second one is seen by a thread of its own, through the file descriptor that Python's C handler writes
+    to: a handler in Python would have to wait until the job's thread comes back from a call of a client
+    library.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._asked = threading.Event()
+        self._wake = wake
+        self._count = 0
+        self._before: list[tuple[signal.Signals, object]] = []
+        self._reading, self._writing = socket.socketpair()
+        self._fd_before = -1
+
+    @property
+    def asked(self) -> bool:
+        return self._asked.is_set()
+
+    def wait(self, timeout_ms: int) -> None:
+        """Wait that long, or until a signal comes."""
+        self._asked.wait(timeout_ms / 1_000)
+
+    def __enter__(self) -> StopSignals:
+        self._writing.setblocking(False)
+        for number in SIGNALS:
+            self._before.append((number, signal.signal(number, self._noted)))
+        self._fd_before = signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(self._fd_before)
+        for number, handler in self._before:
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._writing.close()
+
+    def _noted(self, number: int, frame: FrameType | None) -> None:
+        """The watching thread does everything."""
+
+    def _watch(self) -> None:
+        while received := self._reading.recv(1):
+            if received[0] not in SIGNALS:
+                continue
+            self._count += 1
+            if self._count > 1:
+                os._exit(128 + received[0])
+            self._asked.set()
+            self._wake()

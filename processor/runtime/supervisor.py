@@ -1,0 +1,197 @@
+"""Runs attempts one after another: what fails is followed by the next, as its error's response says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from processor.contracts.job_control import Outcome
+from processor.errors import ProcessorError, Response
+from processor.protocol.job_status import JobState, JobStatus
+from processor.protocol.messages import CheckpointKind
+from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
+from processor.runtime.attempt import AttemptParts, RunningAttempt
+from processor.runtime.control import Control
+from processor.runtime.driver import Ended
+from processor.runtime.progress import ProgressTeller
+from processor.runtime.signals import StopSignals
+from processor.runtime.start_options import StartOptions
+from processor.service.control_socket import ControlSocket
+
+EXIT_GRACE_PASSED = 75
+"""Asked to stop, but the last checkpoint was not published within the grace period. Nothing is lost."""
+
+_RESTARTED = (Response.RESTART_FROM_CHECKPOINT, Response.RETRY_IN_PLACE, Response.DEAD_LETTER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failed:
+    error: BaseException
+    progressed: bool
+    """It published a checkpoint of its own."""
+    ran_ms: int
+
+
+class Supervisor:
+    """One job in this process, from its first attempt to its end."""
+
+    def __init__(self, parts: AttemptParts, state: JobState, control: Control) -> None:
+        self._parts = parts
+        self._say = parts.say
+        self._state = state
+        self._control = control
+        runtime = parts.settings.runtime
+        self._strategy = RestartStrategy(
+            FixedDelay(
+                restarts_max=runtime.restart_attempts,
+                delay_ms=runtime.restart_delay,
+                reset_after_ms=runtime.restart_reset_after,
+            )
+        )
+        self._stop_deadline_ms: int | None = None
+        self._socket_started = False
+
+    def wake(self) -> None:
+        """From any thread: look up from waiting."""
+        attempt = self._control.attempt
+        if attempt is not None:
+            attempt.executor.wake()
+
+    def run(self, options: StartOptions, signals: StopSignals, socket: ControlSocket) -> int:
+        """All attempts. Returns the exit code, or raises the error that ended the job."""
+        while True:
+            self._state.to(JobStatus.RECOVERING)
+            outcome = self._attempt(options, signals, socket)
+            if not isinstance(outcome, _Failed):
+                return outcome
+            if isinstance(outcome.error, ProcessorError) and outcome.error.response is Response.STOP_QUIETLY:
+                self._state.to(JobStatus.FENCED)
+                self._say.info("stopped: a newer attempt of this job runs", why=str(outcome.error))
+                return 0
+            self._state.to(JobStatus.FAILING)
+            if signals.asked:
+                self._state.to(JobStatus.STOPPED)
+                self._say.warning("ended while stopping; the next start goes on from the newest checkpoint")
+                return EXIT_GRACE_PASSED
+            delay_ms = self._delay(outcome)
+            if delay_ms is None:
+                self._state.to(JobStatus.FAILED)
+                raise outcome.error
+            self._control.restarts = self._strategy.restarts
+            self._state.to(JobStatus.RESTARTING)
+            self._say.warning(
+                "the attempt failed; starting another", error=outcome.error, delay_ms=delay_ms
+            )
+            signals.wait(delay_ms)
+            # A rewind was done by the first attempt, or is done again by its token (R3).
+
+    def _delay(self, failed: _Failed) -> int | None:
+        error = failed.error
+        if not isinstance(error, Exception):
+            return None
+        if isinstance(error, ProcessorError) and error.response not in _RESTARTED:
+            return None
+        return self._strategy.failed(ran_ms=failed.ran_ms, progressed=failed.progressed)
+
+    def _attempt(self, options: StartOptions, signals: StopSignals, socket: ControlSocket) -> int | _Failed:
+        attempt = RunningAttempt(self._parts)
+        started_ms = self._parts.clock.monotonic_ms()
+        try:
+            self._control.attempt = attempt
+            attempt.open(options, lambda: signals.asked)
+            self._running(attempt, socket)
+            ended = self._loop(attempt, signals)
+            return self._end(attempt, ended)
+        except BaseException as error:
+            driver = attempt.driver
+            return _Failed(
+                error=error,
+                progressed=driver is not None and driver.checkpoints > 0,
+                ran_ms=self._parts.clock.monotonic_ms() - started_ms,
+            )
+        finally:
+            self._control.attempt = None
+            self._close(attempt)
+
+    def _running(self, attempt: RunningAttempt, socket: ControlSocket) -> None:
+        recovered = attempt.recovered
+        assert recovered is not None
+        self._state.to(JobStatus.RUNNING)
+        self._say.info(
+            "running from checkpoint", attempt=recovered.attempt, checkpoint=recovered.checkpoint
+        )
+        if not self._socket_started:
+            self._socket_started = True
+            try:
+                socket.start()
+            except OSError as error:
+                self._say.warning("the job can't be reached by 'processor status' and the like", error=error)
+
+    def _loop(self, attempt: RunningAttempt, signals: StopSignals) -> Ended | None:
+        """Turns until the attempt has ended; None when the grace period has passed."""
+        progress = ProgressTeller(self._parts, attempt)
+        clock = self._parts.clock
+        while True:
+            if signals.asked and self._stop_deadline_ms is None:
+                self._stop_deadline_ms = clock.monotonic_ms() + self._parts.settings.runtime.grace_period
+                self._ask_stop(attempt, "", _nobody)
+            while (asked := self._control.take()) is not None:
+                if asked.kind is CheckpointKind.STOP:
+                    self._ask_stop(attempt, asked.directory, asked.answer)
+                else:
+                    attempt.request(asked.kind, asked.directory, asked.answer)
+            ended = attempt.turn()
+            if ended is not None:
+                return ended
+            now_ms = clock.monotonic_ms()
+            if self._stop_deadline_ms is not None and now_ms >= self._stop_deadline_ms:
+                return None
+            progress.turn(now_ms)
+
+    def _ask_stop(
+        self, attempt: RunningAttempt, savepoint: str, answer: Callable[[Outcome], None]
+    ) -> None:
+        if self._state.status is JobStatus.STOPPING:
+            answer(Outcome(refused="the job is stopping already"))
+            return
+        self._state.to(JobStatus.STOPPING)
+        self._say.info("stopping: taking a last checkpoint")
+
+        def answered(outcome: Outcome) -> None:
+            if outcome.refused and self._state.status is JobStatus.STOPPING:
+                # It failed before its decision: sources go on (R24), unless a signal asked.
+                self._say.warning("could not stop", why=outcome.refused)
+                self._state.to(JobStatus.RUNNING)
+            answer(outcome)
+
+        attempt.request(CheckpointKind.STOP, savepoint, answered)
+
+    def _end(self, attempt: RunningAttempt, ended: Ended | None) -> int:
+        if ended is None:
+            self._state.to(JobStatus.STOPPED)
+            self._say.warning(
+                "the grace period has passed before the last checkpoint was published; nothing is lost, the next "
+                "start goes on from the newest decided one"
+            )
+            return EXIT_GRACE_PASSED
+        if not attempt.wait_visible():
+            self._say.warning("the last output can't be read yet: a reader of the last transaction is held up")
+        self._state.to(JobStatus.FINISHED if ended.finished else JobStatus.STOPPED)
+        driver = attempt.driver
+        assert driver is not None
+        self._say.info(
+            "finished: all input is read" if ended.finished else "stopped",
+            checkpoint=driver.published.checkpoint,
+        )
+        return 0
+
+    def _close(self, attempt: RunningAttempt) -> None:
+        try:
+            attempt.close()
+        except Exception as error:
+            # What could not be closed is of an attempt that is over; the next one fences it.
+            self._say.warning("could not close everything of the attempt", error=error)
+
+
+def _nobody(outcome: Outcome) -> None:
+    """A signal has nobody to answer to; the log says it."""

@@ -1,0 +1,127 @@
+"""Steps the subtasks of one process, and publishes what its sinks have decided. One class in every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from processor.contracts.executor import Executor
+from processor.errors import Unavailable
+from processor.ids import Attempt, Incarnation, Marker
+from processor.protocol.messages import (
+    CheckpointDecided,
+    Order,
+    Publication,
+    PublicationDone,
+    PublicationUnanswered,
+    Report,
+    SubtaskRunning,
+)
+from processor.protocol.publishing import Wanted
+from processor.runtime.publishers import Publishers
+from processor.task.publication import PublishTools, publish
+from processor.task.subtask import Subtask
+
+class Worker:
+    """Runs in one thread; background work comes back through the executor's ``deliver``."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        incarnation: Incarnation,
+        subtasks: Sequence[Subtask],
+        publishers: Publishers,
+        publish_tools: PublishTools,
+        executor: Executor,
+        report: Callable[[Report], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """``subtasks``: producers before consumers. ``failed`` hears of errors in background work."""
+        self._attempt = attempt
+        self._incarnation = incarnation
+        self._subtasks = tuple(subtasks)
+        self._publishers = publishers
+        self._tools = publish_tools
+        self._executor = executor
+        self._report = report
+        self._failed = failed
+
+    def start(self) -> None:
+        for subtask in self._subtasks:
+            self._report(SubtaskRunning(attempt=self._attempt, subtask=subtask.id))
+
+    def step(self) -> bool:
+        """One turn over all subtasks; True when any did anything."""
+        # One full outbox or cache holds all sources: the checkpoint that empties it needs their barriers (R9).
+        pressed = False
+        for subtask in self._subtasks:
+            pressed = subtask.pressed() or pressed
+        worked = False
+        for subtask in self._subtasks:
+            for _ in range(subtask.intake.elements_per_turn):
+                if not subtask.step(pressed=pressed):
+                    break
+                worked = True
+        return worked
+
+    def next_processing_time_ms(self) -> int | None:
+        """When the next processing-time timer of any subtask is due."""
+        times = [subtask.next_processing_time_ms() for subtask in self._subtasks]
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+    def handle(self, order: Order) -> None:
+        if order.attempt != self._attempt:
+            return
+        for subtask in self._subtasks:
+            subtask.handle(order)
+        if isinstance(order, CheckpointDecided):
+            for publication in order.publications:
+                self._publish(order, publication)
+
+    def _publish(self, order: CheckpointDecided, publication: Publication) -> None:
+        publisher = self._publishers.of(publication.publisher)
+        wanted = Wanted(
+            incarnation=self._incarnation,
+            attempt=self._attempt,
+            checkpoint=order.checkpoint,
+            rows=publication.rows,
+        )
+
+        def work() -> Marker:
+            return publish(publisher, publication, wanted, self._tools)
+
+        def done(marker: Marker) -> None:
+            self._report(
+                PublicationDone(
+                    attempt=self._attempt,
+                    checkpoint=order.checkpoint,
+                    publisher=publication.publisher,
+                    marker=marker,
+                )
+            )
+
+        def failed(error: BaseException) -> None:
+            if not isinstance(error, Unavailable):
+                self._failed(error)
+                return
+            self._report(
+                PublicationUnanswered(
+                    attempt=self._attempt,
+                    checkpoint=order.checkpoint,
+                    publisher=publication.publisher,
+                    reason=str(error),
+                )
+            )
+
+        self._executor.submit(f"publish {publication.publisher}", work, done, failed)
+
+    def close(self) -> None:
+        """Close every subtask; the first error is raised once all were tried."""
+        failure: BaseException | None = None
+        for subtask in reversed(self._subtasks):
+            try:
+                subtask.close()
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
