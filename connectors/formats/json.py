@@ -21,21 +21,18 @@ class Json(Generic[T]):
     Raises: JobError for a type msgspec cannot read.
     """
 
-    decode: Callable[[bytes], T]
-    """Bound to the codec itself, for a source calls it once a record."""
-    encode: Callable[[T], bytes]
-
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
+        # The codec's own functions, not methods around them: a source and a sink call them once a record.
         try:
-            self.decode = msgspec.json.Decoder(kind).decode
+            self.decode: Callable[[bytes], T] = msgspec.json.Decoder(kind).decode
         except TypeError as error:
             raise JobError(
                 f"Json cannot read values of type {getattr(kind, '__qualname__', kind)}: {error}.",
                 remedy="Use a dataclass, a msgspec.Struct, a TypedDict, or types made of str, int, float, "
                 "bool, list, dict and the like.",
             ) from error
-        self.encode = msgspec.json.Encoder().encode
+        self.encode: Callable[[T], bytes] = msgspec.json.Encoder().encode
 
     def value_type(self) -> type[T]:
         """The type of what ``decode`` returns."""
@@ -48,10 +45,8 @@ class Json(Generic[T]):
 class AnyJson:
     """Writes any value msgspec can write; what a sink needs when the type of its values does not matter."""
 
-    encode: Callable[[object], bytes]
-
     def __init__(self) -> None:
-        self.encode = msgspec.json.Encoder().encode
+        self.encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
     def __repr__(self) -> str:
         return "AnyJson()"

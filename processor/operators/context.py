@@ -68,14 +68,12 @@ class Context(Generic[K, W]):
 
     __slots__ = ("_timers", "_trigger", "emit")
 
-    emit: Callable[[W], None]
-    """Send a value on, with the key and the timestamp of the record or timer at hand and without headers.
-    It is a list's own ``append``: nothing of ours runs between."""
-
     def __init__(self, trigger: Trigger, timers: Timers, emit: Callable[[W], None]) -> None:
         self._trigger = trigger
         self._timers = timers
-        self.emit = emit
+        self.emit: Callable[[W], None] = emit
+        """Send a value on, with key and timestamp of the record or timer at hand and without headers. It is a
+        list's own ``append``: nothing of ours runs between."""
 
     @property
     def key(self) -> K:

@@ -1,0 +1,169 @@
+"""Jobs as their authors would write them. mypy strict and pyright strict must find nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from connectors.formats import AnyJson, Avro, Json, Raw, Text
+from connectors.kafka import KafkaSink, KafkaSource
+from processor import (
+    Context,
+    Count,
+    Fail,
+    Job,
+    Keyed,
+    KeyedProcess,
+    KeyedStream,
+    SideOutput,
+    Skip,
+    Stream,
+    Sum,
+    TimeDomain,
+    ValueState,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    file: str
+    no: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Click:
+    user: str
+    at_ms: int
+    page: str
+
+
+@dataclass(frozen=True)
+class Order:
+    customer: str
+    cents: int
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Alert:
+    user: str
+
+
+def words() -> Job:
+    job = Job("words")
+    lines = job.read("lines", KafkaSource("lines", Json(Line)))
+    words = lines.flat_map("split", lambda line: line.text.split()).returns(str)
+    words.key_by("by-word", lambda word: word).aggregate("count", Count()).write(
+        "out", KafkaSink("counts", AnyJson(), key=lambda c: c.key)
+    )
+    return job
+
+
+class Watch(KeyedProcess[str, Click, int]):
+    seen = ValueState(int)
+    last_page = ValueState(str)
+    alerts = SideOutput(Alert)
+
+    def __init__(self, limit: int = 3) -> None:
+        self.limit = limit
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        seen = (self.seen.get() or 0) + 1
+        self.seen.set(seen)
+        self.last_page.set(value.page)
+        if seen > self.limit:
+            self.alerts.emit(Alert(context.key))
+        context.emit(seen)
+        context.timers.at_event_time(context.timestamp_ms + 1_000)
+        context.timers.at_processing_time(context.processing_time_ms + 1_000)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
+        if context.timer is TimeDomain.EVENT:
+            self.seen.clear()
+
+
+def watched() -> Job:
+    job = Job("watched", parallelism=2, max_parallelism=64, on_error=Fail())
+    clicks = job.read("clicks", KafkaSource("clicks", Json(Click)), on_error=Skip()).event_time(
+        lambda c: c.at_ms, disorder=timedelta(seconds=5), idle_after=timedelta(minutes=1)
+    )
+    by_user = clicks.key_by("by-user", lambda c: c.user)
+    few = by_user.filter("few", lambda c: c.page != "/")
+    seen = few.process("watch", Watch, parallelism=1)
+    seen.side(Watch.alerts).write("alerts", KafkaSink("alerts", Json(Alert)))
+    seen.write("seen", KafkaSink("seen", Json(int)))
+    by_user.process("watch-again", partial(Watch, 5)).write("again", KafkaSink("again", AnyJson()))
+    return job
+
+
+def upper(text: str) -> str:
+    return text.upper()
+
+
+def halves(values: Sequence[str]) -> list[str]:
+    return [value[: len(value) // 2] for value in values]
+
+
+def when(order: Order) -> datetime:
+    return datetime.fromtimestamp(order.at_ms / 1000, UTC)
+
+
+def keys_of_all_kinds(orders: Stream[Order]) -> None:
+    by_customer: KeyedStream[str, Order] = orders.key_by("a", lambda o: o.customer)
+    by_cents: KeyedStream[int, Order] = orders.key_by("b", lambda o: o.cents)
+    by_both: KeyedStream[tuple[str, int], Order] = orders.key_by("c", lambda o: (o.customer, o.cents))
+    totals: Stream[Keyed[str, int]] = by_customer.aggregate("total", Sum[Order](lambda o: o.cents))
+    totals.map("value", lambda t: t.value).write("values", KafkaSink("values", Json(int)))
+    by_cents.map("customer", lambda o: o.customer).write("customers", KafkaSink("customers", Text()))
+    by_both.aggregate("d", Count()).map("key", lambda c: c.key[1] + c.value).write(
+        "e", KafkaSink("e", AnyJson())
+    )
+
+
+class Largest:
+    """An author's own aggregate."""
+
+    def create(self) -> list[int]:
+        return []
+
+    def add(self, total: list[int], value: Order, /) -> list[int]:
+        return [max([*total, value.cents])]
+
+    def merge(self, left: list[int], right: list[int], /) -> list[int]:
+        return [max([*left, *right])]
+
+    def result(self, total: list[int], /) -> int:
+        return total[0]
+
+
+def pieces(line: str) -> Iterable[str]:
+    yield from line.split(",")
+
+
+def formats() -> Job:
+    job = Job("formats")
+    lines = job.read("text", KafkaSource(["a", "b"], Text()))
+    raw = job.read("raw", KafkaSource("raw", Raw()))
+    orders = job.read("avro", KafkaSource("orders", Avro("{}", Order))).event_time(
+        when, disorder=timedelta(0)
+    )
+    dicts: Stream[dict[str, Any]] = job.read("dicts", KafkaSource("dicts", Avro("{}")))
+    both = lines.map("upper", upper).union("both", raw.map("decode", bytes.decode).returns(str))
+    both.flat_map("pieces", pieces).map_batch("halves", halves).write("text-out", KafkaSink("out", Text()))
+    keys_of_all_kinds(orders)
+    orders.key_by("f", lambda o: o.customer).aggregate("largest", Largest()).write(
+        "largest-out", KafkaSink("largest", AnyJson(), key=lambda c: c.key)
+    )
+    dicts.map("name", lambda d: str(d["name"])).write("names", KafkaSink("names", Text()))
+    return job
+
+
+def tombstones() -> Job:
+    job = Job("tombstones")
+    orders = job.read("orders", KafkaSource.with_tombstones("orders", Json(Order)))
+    orders.write("copy", KafkaSink.with_tombstones("copy", Json(Order)))
+    return job

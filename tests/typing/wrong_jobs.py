@@ -1,0 +1,92 @@
+"""Mistakes that type checkers must find. Each marked line must be rejected, by both; no other may be."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from connectors.formats import AnyJson, Json, Raw, Text
+from connectors.kafka import KafkaSink, KafkaSource
+from processor import Context, Count, Job, KeyedProcess, SideOutput, Sum, ValueState
+from tests.typing.good_jobs import Alert, Click, Largest, Order, Watch
+
+job = Job("w")
+src = job.read("clicks", KafkaSource("clicks", Json(Click)))
+orders = job.read("orders", KafkaSource("orders", Json(Order)))
+by_user = src.key_by("k", lambda c: c.user)
+
+# What the sketch of the API rejects.
+src.union("u", orders)  # wrong: two types
+src.write("o", KafkaSink("x", Json(Order)))  # wrong: a sink of other values
+src.key_by("k", lambda c: c.at_ms).process("p", Watch)  # wrong: keys of another type
+orders.key_by("k", lambda o: o.customer).process("p", Watch)  # wrong: values of another type
+src.event_time(lambda c: c.nope, disorder=timedelta(1))  # wrong: no such field
+src.key_by("k", lambda c: [c.user])  # wrong: a list is no key
+src.map("m", lambda c: c.user).returns(int)  # wrong: contradicts the function
+src.map("m", lambda c: c.user).event_time(lambda c: 1, disorder=timedelta(1))  # wrong: not behind read
+by_user.process("p", Watch())  # wrong: an instance
+by_user.aggregate("c", Count()).write(
+    "o", KafkaSink("x", AnyJson(), key=lambda r: r.nokey)
+)  # wrong: no such field
+by_user.aggregate("c", Count()).write("o", KafkaSink("x", Json(Order)))  # wrong: a sink of other values
+
+# Functions of a record.
+src.map("m", lambda c: c.nope)  # wrong: no such field
+src.filter("f", lambda c: c.nope)  # wrong: no such field
+src.filter("f", lambda c: c.user)  # wrong: a str is no bool
+src.flat_map("f", lambda c: c.at_ms)  # wrong: an int is not iterable
+src.map_batch("b", lambda clicks: len(clicks))  # wrong: one result for all
+src.map("m", lambda a, b: a)  # wrong: two parameters
+src.map(lambda c: c.user)  # wrong: no name
+
+# Keys, state, totals.
+src.process("p", Watch)  # wrong: no key
+src.aggregate("c", Count())  # wrong: no key
+by_user.map("m", lambda c: c.page).aggregate("c", Count())  # wrong: no key any more
+src.key_by("k", lambda c: None)  # wrong: None is no key
+src.key_by("k", lambda c: 1.5)  # wrong: a float is no key
+by_user.aggregate("s", Sum[Click](lambda c: c.page))  # wrong: a str is no number
+by_user.aggregate("s", Sum[Order](lambda o: o.cents))  # wrong: totals of other values
+by_user.aggregate("l", Largest())  # wrong: totals of other values
+by_user.aggregate("c", Count)  # wrong: the class
+by_user.process("p", lambda: 5)  # wrong: no KeyedProcess
+
+
+class Careless(KeyedProcess[str, Click, int]):
+    seen = ValueState(int)
+    alerts = SideOutput(Alert)
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        self.seen.set("one")  # wrong: not an int
+        self.seen.set(self.seen.get() + 1)  # wrong: may be None
+        self.alerts.emit("alert")  # wrong: not an Alert
+        context.emit("seen")  # wrong: not an int
+        context.timers.at_event_time("noon")  # wrong: not milliseconds
+        context.key.nope()  # wrong: keys are str
+        value.nope()  # wrong: no such field
+
+
+class Mistyped(KeyedProcess[str, Click, int]):
+    def on_record(self, value: Order, /, context: Context[str, int]) -> None:  # wrong: other values
+        return None
+
+
+class Unkeyable(KeyedProcess[list[str], Click, int]):  # wrong: a list is no key
+    pass
+
+
+# Side outputs, sources, sinks, options.
+by_user.process("p", Watch).side(Watch.alerts).write("o", KafkaSink("x", Json(Order)))  # wrong: of Alerts
+by_user.process("p", Watch).side(Watch.seen)  # wrong: a state
+by_user.process("p", Watch).write("o", KafkaSink("x", Text()))  # wrong: of ints
+src.map("m", lambda c: c.user).write("o", KafkaSink("x", Raw()))  # wrong: of str
+src.write("o", AnyJson())  # wrong: a format is no sink
+src.write("o", KafkaSink("x", Json(Click))).map("m", lambda c: c)  # wrong: nothing follows a write
+job.read("r", KafkaSink("x", Json(Click)))  # wrong: a sink
+job.read("r", KafkaSource("x", AnyJson()))  # wrong: it only writes
+job.read("r", KafkaSource("x", Json(Click)), on_error="skip")  # wrong: a word is no policy
+job.read("r", KafkaSource("x", Json(Click)), parallelism="3")  # wrong: a word is no number
+src.event_time(lambda c: c.user, disorder=timedelta(1))  # wrong: a str is no time
+src.event_time(lambda c: c.at_ms, disorder=5)  # wrong: without a unit
+src.event_time(lambda c: c.at_ms)  # wrong: no disorder
+src.filter("f", lambda c: True).event_time(lambda c: c.at_ms, disorder=timedelta(1))  # wrong: not behind read
+Job()  # wrong: no name
