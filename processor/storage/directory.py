@@ -203,7 +203,8 @@ def _foreign(path: Path, what: str) -> SettingsError:
 def _unusable(path: Path, error: OSError) -> ProcessorError:
     if error.errno in _REFUSED:
         return SettingsError(
-            f"the checkpoint directory '{error.filename or path}' cannot be used: {os.strerror(error.errno)}.",
+            f"the checkpoint directory '{path}' cannot be used: {os.strerror(error.errno)} "
+            f"('{error.filename}').",
             remedy=f"Set {_SETTING} to a directory that the user running the job may write.",
         )
     return os_error("open", str(path), error)
