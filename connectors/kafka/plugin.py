@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from processor.contracts.plugin import DoctorFinding
+    from processor.contracts.topic_reader import TopicReader
 
 
 class KafkaPlugin:
@@ -34,6 +35,11 @@ class KafkaPlugin:
 
         section = settings if isinstance(settings, KafkaSettings) else KafkaSettings.model_validate(settings)
         return list(examine(section))
+
+    def topic_reader(self, settings: object, endpoint: object) -> TopicReader | None:
+        from connectors.kafka.audit_reader import topic_reader
+
+        return topic_reader(settings, endpoint)
 
 
 plugin = KafkaPlugin()

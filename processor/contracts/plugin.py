@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
+    from processor.contracts.topic_reader import TopicReader
+
 
 class Plugin(Protocol):
     """One connector family. Importing the plugin's module must be cheap; its clients load when used."""
@@ -27,6 +29,10 @@ class Plugin(Protocol):
 
     def doctor(self, settings: object) -> list[DoctorFinding]:
         """Try, on the real outside system, what exactly-once relies on (R31)."""
+        ...
+
+    def topic_reader(self, settings: object, endpoint: object) -> TopicReader | None:
+        """For audits: a reader of what a source reads or a sink writes; None for one of another plugin."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""Every order of events of publishing, recovery, going back, rewinding and rescaling, within stated bounds.
+"""Every order of events of publishing, recovery, going back, rewinding and rescaling, within bounds.
 
-Attempts start one after another, and whose turn it is next is left open, so each may be overtaken, sleep, wake
-or die at every step. Answers to commits get lost, commit requests arrive late or twice, files are unreadable to
-some attempt, markers are read from an earlier time. Looked at in every state:
+Attempts start one after another, and whose turn it is next is left open, so each may be overtaken, sleep,
+wake or die at every step. Answers to commits get lost, commit requests arrive late or twice, files are
+unreadable to some attempt, markers are read from an earlier time. Looked at in every state:
 
 * what is out of each identity is a beginning of the rows of the chain of checkpoints that ends in the newest
   decided one: nothing twice, nothing out of order, nothing of a checkpoint that was gone back from;
@@ -267,7 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             said = f"bad: {result.bad} in {len(result.path)} steps" if result.bad else "no bad state"
             print(
                 f"{variant.name:30} {'without ' + rule if rule else 'as ruled':34} {result.states:>10,} "
-                f"states {time.perf_counter() - began:6.1f} s  {said}{'' if as_it_should_be else '  <- WRONG'}",
+                f"states {time.perf_counter() - began:6.1f} s  {said}"
+                f"{'' if as_it_should_be else '  <- WRONG'}",
                 flush=True,
             )
             if not as_it_should_be:

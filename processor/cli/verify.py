@@ -1,0 +1,139 @@
+"""``processor verify``: holds a job's output against a plain recomputation from its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from processor.cli.options import BuildArgument, ConfigOption, SetOption
+from processor.cli.reporting import FELL_SHORT_EXIT_CODE, reporting
+
+if TYPE_CHECKING:
+    from processor.audit.expectation import Audit
+    from processor.audit.report import AuditReport
+    from processor.contracts.topic_reader import TopicReader
+    from processor.plan.graph import JobGraph, Step
+    from processor.settings.model import Settings
+
+
+def verify(
+    build: BuildArgument,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    passes_through: Annotated[
+        bool,
+        typer.Option("--pass-through", help="The job names no audit: every record comes out as it went in."),
+    ] = False,
+    running: Annotated[
+        bool,
+        typer.Option("--running", help="The job runs: output beyond its newest checkpoint is right."),
+    ] = False,
+) -> None:
+    """Recompute a job's output from its input, and look at every invariant of exactly-once."""
+    with reporting() as told:
+        from processor.cli.configured import load_configured
+        from processor.cli.job_reference import load_graph
+
+        settings = load_configured(config, set_, told).settings
+        graph = load_graph(build)
+        report = audit_job(graph, settings, passes_through=passes_through, running=running)
+        typer.echo(report.text())
+        if not report.passed:
+            raise typer.Exit(FELL_SHORT_EXIT_CODE)
+
+
+def audit_job(
+    graph: JobGraph, settings: Settings, *, passes_through: bool = False, running: bool = False
+) -> AuditReport:
+    """Gather the evidence about a job and look at it. Raises SettingsError, JobError: what is missing."""
+    import secrets
+
+    from processor.audit.verify import Evidence
+    from processor.audit.verify import verify as look
+    from processor.cli.configured import checkpoint_directory
+    from processor.storage.decision_log import DecisionLog
+    from processor.storage.directory import open_job_directory
+
+    audit = _audit_of(graph, passes_through)
+    source = _step(graph, "source", audit.source)
+    sink = _step(graph, "sink", audit.sink)
+    root = checkpoint_directory(settings)
+    directory = open_job_directory(root, graph.name, token=secrets.token_hex, make=False)
+    log = DecisionLog(directory.log)
+    view = log.read_all()
+    seal = view.newest_seal()
+    targets = [record.targets for record in (seal.sinks if seal else ()) if record.sink == sink.name]
+    with _reader(settings.plugins, source.source) as inputs, _reader(settings.plugins, sink.sink) as outputs:
+        return look(
+            Evidence(
+                job=graph.name,
+                audit=audit,
+                log=view,
+                published=log.published(),
+                files=directory.files,
+                inputs=inputs,
+                outputs=outputs,
+                targets=tuple(sorted({topic for target in targets for topic in target})),
+                running=running,
+            )
+        )
+
+
+def _audit_of(graph: JobGraph, passes_through: bool) -> Audit:
+    from processor.audit.expectation import Audit, pass_through
+    from processor.errors import JobError
+
+    if graph.audit is None and not passes_through:
+        raise JobError(
+            f"job '{graph.name}' names no audit, so nobody knows what its output must be.",
+            remedy="Name one by job.audit(keyed_count(...)) or job.audit(pass_through(...)), of "
+            "processor.audit; or give --pass-through for a job that changes nothing.",
+        )
+    audit = pass_through() if graph.audit is None else graph.audit
+    if not isinstance(audit, Audit):
+        raise JobError(
+            f"the audit of job '{graph.name}' is a {type(audit).__name__}.",
+            remedy="Give what keyed_count() or pass_through() of processor.audit returns.",
+        )
+    return audit
+
+
+def _step(graph: JobGraph, what: str, name: str | None) -> Step:
+    """The step that the audit names, or the only one of its kind."""
+    from processor.errors import JobError
+
+    steps: Sequence[Step] = [s for s in graph.steps.values() if getattr(s, what) is not None]
+    chosen = [step for step in steps if name is None or step.name == name]
+    if len(chosen) != 1:
+        there = ", ".join(f"'{step.name}'" for step in steps)
+        raise JobError(
+            f"the audit of job '{graph.name}' does not say which {what} it is about; there are {there}."
+            if name is None
+            else f"the audit of job '{graph.name}' names {what} '{name}'; there are {there}.",
+            remedy=f"Name one by {what}=... in the audit.",
+        )
+    return chosen[0]
+
+
+@contextmanager
+def _reader(sections: Mapping[str, Any], endpoint: object) -> Iterator[TopicReader]:
+    """A reader of what a source reads or a sink writes, from the plugin that knows it."""
+    from processor.errors import JobError
+    from processor.plugins import installed_plugins
+
+    plugins = installed_plugins()
+    for name in plugins.names:
+        reader = plugins.get(name).topic_reader(sections[name], endpoint)
+        if reader is not None:
+            try:
+                yield reader
+            finally:
+                reader.close()
+            return
+    raise JobError(
+        f"no installed plugin can read what {type(endpoint).__name__} reads or writes.",
+        remedy="Verify jobs from and to systems whose plugin has a topic reader, such as Kafka.",
+    )
