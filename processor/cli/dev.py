@@ -29,7 +29,8 @@ def dev(context: typer.Context) -> None:
         if commands is None:
             raise SettingsError(f"plugin '{name}' has no commands for developers.", remedy="Leave it out.")
         command = typer.main.get_command(commands)
-        # A Typer with one command only becomes that command, and then has no name to be called by.
-        if not commands.registered_groups and len(commands.registered_commands) == 1:
-            arguments = arguments[1:]
-        command(args=arguments or ["--help"], prog_name=f"processor dev {name}")
+        shown = arguments or ["--help"]
+        # A Typer with a single command becomes that command, and its name would be taken for an argument.
+        if not isinstance(command, typer.core.TyperGroup):
+            shown = arguments[1:]
+        command(args=shown, prog_name=f"processor dev {name}")
