@@ -74,7 +74,8 @@ class KafkaSource(Generic[V_co]):
         return source
 
     def value_type(self) -> type[V_co] | None:
-        kind = getattr(self._decoder, "value_type", None)
+        ask = getattr(self._decoder, "value_type", None)  # a format of the author's own may lack it
+        kind = None if ask is None else ask()
         if kind is None or not self._tombstones:
             return cast("type[V_co] | None", kind)
         return cast("type[V_co]", kind | None)

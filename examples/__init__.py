@@ -1,0 +1,1 @@
+"""Small real jobs, run by the tests, and the demo."""
