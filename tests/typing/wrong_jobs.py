@@ -13,6 +13,7 @@ job = Job("w")
 src = job.read("clicks", KafkaSource("clicks", Json(Click)))
 orders = job.read("orders", KafkaSource("orders", Json(Order)))
 by_user = src.key_by("k", lambda c: c.user)
+counted = by_user.aggregate("c", Count())
 
 # What the sketch of the API rejects.
 src.union("u", orders)  # wrong: two types
@@ -24,10 +25,8 @@ src.key_by("k", lambda c: [c.user])  # wrong: a list is no key
 src.map("m", lambda c: c.user).returns(int)  # wrong: contradicts the function
 src.map("m", lambda c: c.user).event_time(lambda c: 1, disorder=timedelta(1))  # wrong: not behind read
 by_user.process("p", Watch())  # wrong: an instance
-by_user.aggregate("c", Count()).write(
-    "o", KafkaSink("x", AnyJson(), key=lambda r: r.nokey)
-)  # wrong: no such field
-by_user.aggregate("c", Count()).write("o", KafkaSink("x", Json(Order)))  # wrong: a sink of other values
+counted.write("o", KafkaSink("x", AnyJson(), key=lambda r: r.nokey))  # wrong: no such field
+counted.write("o", KafkaSink("x", Json(Order)))  # wrong: a sink of other values
 
 # Functions of a record.
 src.map("m", lambda c: c.nope)  # wrong: no such field
