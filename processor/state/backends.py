@@ -27,7 +27,12 @@ class MemoryBackend:
 
     def open(self, request: KeyedStateRequest) -> KeyedState:
         """See ``StateBackend.open``."""
-        return LayeredState(request, MemoryStore(request.key_groups), self._snapshots, cache_entries_max=None)
+        return LayeredState(
+            request,
+            MemoryStore(request.key_groups, request.max_parallelism),
+            self._snapshots,
+            cache_entries_max=None,
+        )
 
 
 class RocksDbBackend:

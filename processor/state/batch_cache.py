@@ -7,7 +7,7 @@ share no lock, and no access of S ever waits, because every mutable thing has on
 ======================  ==========  =====================================================================
 thing                   written by  why reading it from the other thread is right
 ======================  ==========  =====================================================================
-``_changed``            S           C never sees it: the cut replaces it by a new dict and hands out the old
+``changed``             S           C never sees it: the cut replaces it by a new dict and hands out the old
 a frozen dict           nobody      its last writer was S before the cut; C iterates over it undisturbed
 ``FrozenPart.written``  C           False to True, once, after all of the part is in the store
 ``_layers``             S           an immutable tuple, replaced as a whole; C never sees it
@@ -38,8 +38,8 @@ MISSING: Final[Any] = object()
 
 Entries = dict[StoredKey, Any]
 
-CLEAN_GENERATIONS = 8
-"""Clean entries are dropped an eighth at a time: dropping all at once would stop S for milliseconds."""
+CLEAN_GENERATIONS = 4
+"""Clean entries are dropped a quarter at a time: dropping all at once would stop S for milliseconds."""
 
 CLEAN_GENERATIONS_MAX = 2 * CLEAN_GENERATIONS
 """Each generation is one more dict to look into before the store is asked."""
@@ -91,7 +91,7 @@ class FrozenPart:
 class BatchCache:
     """One table of one step in one subtask. All methods are S's."""
 
-    __slots__ = ("_changed", "_clean", "_entries_max", "_frozen", "_generation_max", "_layers", "_store")
+    __slots__ = ("_clean", "_entries_max", "_frozen", "_generation_max", "_layers", "_store", "changed")
 
     def __init__(self, store: StoreTable, *, entries_max: int | None) -> None:
         """``entries_max`` bounds clean and changed entries together; None: the store is memory itself, so
@@ -99,7 +99,8 @@ class BatchCache:
         self._store = store
         self._entries_max = entries_max
         self._generation_max = max(1, (entries_max or 0) // CLEAN_GENERATIONS)
-        self._changed: Entries = {}
+        self.changed: Entries = {}
+        """What was set since the last cut; another dict after each."""
         self._frozen: tuple[FrozenPart, ...] = ()
         """Newest first; those not yet seen to be written."""
         self._clean: tuple[Entries, ...] = () if entries_max is None else ({},)
@@ -109,17 +110,17 @@ class BatchCache:
 
     def get(self, key: StoredKey) -> Any:
         """The value, None when there is none."""
-        value = self._changed.get(key, MISSING)
+        value = self.changed.get(key, MISSING)
         if value is MISSING:
             return self._below(key)
         return value
 
     def put(self, key: StoredKey, value: Any) -> None:
         """None is a deletion."""
-        self._changed[key] = value
+        self.changed[key] = value
 
     def remove(self, key: StoredKey) -> None:
-        self._changed[key] = None
+        self.changed[key] = None
 
     def erase(self, key: StoredKey) -> None:
         """``remove`` that leaves no trace where nothing lies below; for stores that are cheap to ask.
@@ -127,16 +128,16 @@ class BatchCache:
         Else keys that come and go between two cuts would pile up as deletions of nothing (case 28).
         """
         if self._below(key) is None:
-            self._changed.pop(key, None)
+            self.changed.pop(key, None)
         else:
-            self._changed[key] = None
+            self.changed[key] = None
 
     def freeze(self) -> None:
         """The cut: what changed becomes a frozen part. Swaps references, whatever the size."""
         self.settle()
-        if self._changed:
-            self._frozen = (FrozenPart(self._changed, self._store), *self._frozen)
-            self._changed = {}
+        if self.changed:
+            self._frozen = (FrozenPart(self.changed, self._store), *self._frozen)
+            self.changed = {}
             self._restack()
 
     def unwritten_parts(self) -> tuple[FrozenPart, ...]:
@@ -145,7 +146,7 @@ class BatchCache:
         return self._frozen[::-1]
 
     def unwritten_entries(self) -> int:
-        return len(self._changed) + sum(len(part.entries) for part in self._frozen)
+        return len(self.changed) + sum(len(part.entries) for part in self._frozen)
 
     def settle(self) -> None:
         """Take notice of parts that were written meanwhile: they become clean entries, or go."""

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
 from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
 from processor.contracts.state_store import TableSpec
 from processor.ids import KeyGroupRange
+from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.state.snapshot import Block
-from processor.state.stored_keys import StoredKey, author_keys, normalise
+from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
 from processor.state.value_types import ValueType
 
 WRITE_ENTRIES_MAX = 8_192
@@ -29,9 +31,10 @@ class MemoryTable:
 
     write_entries_max = WRITE_ENTRIES_MAX
 
-    def __init__(self, values: ValueType, key_groups: KeyGroupRange) -> None:
+    def __init__(self, values: ValueType, key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._values = values
         self._key_groups = key_groups
+        self._max_parallelism = max_parallelism
         self._base: dict[StoredKey, Any] = {}
         self.read = self._base.get
         """The dict's own method: S reads while C writes other keys, and both are single steps."""
@@ -61,6 +64,10 @@ class MemoryTable:
         shared = self._values.shared
         while some := list(islice(keys, BLOCK_ENTRIES_MAX)):
             found = list(islice(values, BLOCK_ENTRIES_MAX))
+            # Asking for every key would cost more than the rest. One in a block shows a keyed edge that
+            # sends records to the wrong subtask before their state is lost in the next rescaling.
+            group = crc32(key_bytes(some[0])) % self._max_parallelism
+            invariant(group in self._key_groups, "a key belongs to the key groups of its subtask")
             yield Block(
                 groups=self._key_groups,
                 keys=author_keys(some),
@@ -121,11 +128,12 @@ class TimerTable:
 class MemoryStore:
     """Makes the tables of one step in one subtask."""
 
-    def __init__(self, key_groups: KeyGroupRange) -> None:
+    def __init__(self, key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._key_groups = key_groups
+        self._max_parallelism = max_parallelism
 
     def open_table(self, spec: TableSpec, values: ValueType) -> MemoryTable:
-        return MemoryTable(values, self._key_groups)
+        return MemoryTable(values, self._key_groups, self._max_parallelism)
 
     def begin_snapshot(self) -> None:
         """Nothing to hold on to: only completions change the tables, and there is one at a time."""

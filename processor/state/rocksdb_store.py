@@ -81,26 +81,26 @@ class RocksDbTable:
         self._head = bytes((number,))
         self._next_head = bytes((number + 1,))
         self._values = values
-        self._max_parallelism = store.max_parallelism
+        self._groups = store.max_parallelism
+        self._heads = [self._head + group.to_bytes(2, "big") for group in range(self._groups)]
         self._get = store.database.get
         self._decode = values.decoder.decode if values.shared else None
 
     def read(self, key: StoredKey) -> Any:
         encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
-        group = crc32(encoded) % self._max_parallelism
-        data = self._get(self._head + group.to_bytes(2, "big") + encoded)
+        data = self._get(self._heads[crc32(encoded) % self._groups] + encoded)
         if data is None or self._decode is None:
             return data
         return self._decode(data)
 
     def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
-        head, limit, values = self._head, self._max_parallelism, self._values
+        heads, groups, values = self._heads, self._groups, self._values
         self._verify([value for _, value in entries if value is not None])
         encode = values.encode if values.shared else bytes
         batch = WriteBatch(raw_mode=True)
         for key, value in entries:
             encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
-            at = head + (crc32(encoded) % limit).to_bytes(2, "big") + encoded
+            at = heads[crc32(encoded) % groups] + encoded
             if value is None:
                 batch.delete(at)
             else:
@@ -121,11 +121,11 @@ class RocksDbTable:
             )
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
-        head, limit = self._head, self._max_parallelism
+        heads, groups = self._heads, self._groups
         entries: list[tuple[bytes, bytes]] = []
         for key, value in zip(keys, values, strict=True):
             encoded = encode_key(key)
-            entries.append((head + (crc32(encoded) % limit).to_bytes(2, "big") + encoded, bytes(value)))
+            entries.append((heads[crc32(encoded) % groups] + encoded, bytes(value)))
         self._store.collect(entries)
 
     def _verify(self, values: list[Any]) -> None:

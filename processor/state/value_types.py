@@ -158,6 +158,11 @@ def _parts(info: inspect.Type) -> tuple[inspect.Type, ...]:
             return ()
 
 
+def _origin(cls: Any) -> Any:
+    """The class of the values of a generic class with its arguments."""
+    return getattr(cls, "__origin__", cls)
+
+
 def _any_custom(info: inspect.Type, seen: frozenset[Any]) -> bool:
     cls = getattr(info, "cls", None)
     if cls in seen:
@@ -183,10 +188,10 @@ def _shared(info: inspect.Type, seen: frozenset[Any]) -> bool:
         ):
             pass
         case inspect.StructType(cls=cls):
-            if not cls.__struct_config__.frozen:
+            if not _origin(cls).__struct_config__.frozen:
                 return False
         case inspect.DataclassType(cls=cls):
-            parameters = getattr(cls, "__dataclass_params__", None)
+            parameters = getattr(_origin(cls), "__dataclass_params__", None)
             if parameters is None or not parameters.frozen:
                 return False
         case _:
@@ -205,8 +210,7 @@ def _classes(info: inspect.Type) -> frozenset[type] | None:
             parts = [_classes(part) for part in types]
             return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
         case inspect.StructType(cls=cls) | inspect.DataclassType(cls=cls) | inspect.NamedTupleType(cls=cls):
-            # A generic class is described with its arguments; the class of its values is the origin.
-            return frozenset((getattr(cls, "__origin__", cls),))
+            return frozenset((_origin(cls),))
         case inspect.TupleType() | inspect.VarTupleType():
             return frozenset((tuple,))
         case _:

@@ -15,12 +15,19 @@ from processor.contracts.state_store import KeyedStateRequest, StateBackend, Tab
 from processor.errors import DamagedFile
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import FileRef, KeyGroupRange, StepName, key_groups_of
+from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import decode_key, encode_key, key_group
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.value_types import describe_type
 
 MAX_PARALLELISM = 16
+
+
+def keys_of(index: int, parallelism: int) -> list[int]:
+    """Some keys that belong to a subtask."""
+    groups = key_groups_of(index, parallelism, MAX_PARALLELISM)
+    return [key for key in range(200) if key_group(key, MAX_PARALLELISM) in groups]
 
 
 class MemoryFiles:
@@ -120,7 +127,7 @@ class _PlainWriter:
         self._part(msgspec.msgpack.encode((limit, names)))
 
     def block(self, table: int, groups: KeyGroupRange, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        assert self._key_groups.covers(groups)
+        invariant(self._key_groups.covers(groups), "a block lies within the key groups of its file")
         assert all(key_group(key, self._limit) in groups for key in keys), "the block's range covers its keys"
         encoded = [msgspec.Raw(msgspec.msgpack.encode(value)) for value in values]
         assert keys, "no block is empty"

@@ -1,0 +1,202 @@
+"""The law of keyed state: snapshot, restore anywhere, continue, and nobody can tell it from a plain dict.
+
+For any sequence of operations, cuts at any places, completions that advance slice by slice in between, are
+discarded or run late, restores into any number of subtasks over either backend: every read equals the read of
+a dict, and every snapshot equals the dict at its cut.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from processor.contracts.snapshot_format import SnapshotFormat
+from processor.contracts.state_store import KeyedState
+from processor.ids import CheckpointId, key_groups_of, owner_of
+from processor.protocol.entries import StateFile
+from processor.records.key_groups import encode_key, key_group
+from processor.state import memory_store, rocksdb_store
+from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.stored_keys import normalise_key
+from processor.storage.snapshot_file import SnapshotFiles
+from tests.unit.state.fakes import MAX_PARALLELISM, Place, PlainSnapshots
+
+KEYS: list[Any] = ["", "a", "b", "c", b"", b"a", 0, 1, True, False, -1, (1, "a"), (True, "a"), 2**70]
+TABLES = {"number": int, "items": list[int]}
+FORMATS: dict[str, SnapshotFormat] = {"plain": PlainSnapshots(), "files": SnapshotFiles()}
+
+Model = dict[tuple[str, bytes], Any]
+"""(table, encoded key) to value: a dict of the keys themselves would take 1 and True for one."""
+
+values = st.one_of(
+    st.tuples(st.just("number"), st.integers(-3, 3)),
+    st.tuples(st.just("items"), st.lists(st.integers(0, 3), max_size=2)),
+)
+operations = st.one_of(
+    st.tuples(st.just("put"), st.integers(0, len(KEYS) - 1), values),
+    st.tuples(st.just("remove"), st.integers(0, len(KEYS) - 1), st.sampled_from(list(TABLES))),
+    st.tuples(st.just("get"), st.integers(0, len(KEYS) - 1), st.sampled_from(list(TABLES))),
+    st.tuples(st.just("append"), st.integers(0, len(KEYS) - 1), st.integers(0, 9)),
+    st.tuples(st.just("timer"), st.integers(0, len(KEYS) - 1), st.integers(0, 20)),
+    st.tuples(st.just("fire"), st.integers(0, 20), st.none()),
+    st.tuples(st.just("cut"), st.none(), st.none()),
+    st.tuples(st.just("step"), st.integers(1, 4), st.none()),
+    st.tuples(st.just("discard"), st.sampled_from([0, -1]), st.none()),
+    st.tuples(st.just("pressed"), st.none(), st.none()),
+    st.tuples(st.just("restore"), st.integers(1, 4), st.sampled_from(["memory", "rocksdb"])),
+)
+
+
+class Subtasks:
+    """The states of all subtasks of one step, as the engine would hold them."""
+
+    def __init__(self, place: Place, snapshots: SnapshotFormat, root: Path) -> None:
+        self._place = place
+        self._backends: Mapping[str, Any] = {
+            "memory": MemoryBackend(snapshots=snapshots),
+            # So small a cache that generations turn over all the time.
+            "rocksdb": RocksDbBackend(snapshots=snapshots, directory=root, cache_entries_max=6),
+        }
+        self.states: list[KeyedState] = []
+
+    def open(self, backend: str, parallelism: int, restored: Sequence[StateFile]) -> None:
+        self.close()
+        for index in range(parallelism):
+            mine = key_groups_of(index, parallelism, MAX_PARALLELISM)
+            files = [file for file in restored if file.key_groups.intersects(mine)]
+            request = self._place.request(TABLES, files, index=index, parallelism=parallelism)
+            self.states.append(self._backends[backend].open(request))
+
+    def of(self, key: Any) -> KeyedState:
+        return self.states[owner_of(key_group(key, MAX_PARALLELISM), len(self.states), MAX_PARALLELISM)]
+
+    def close(self) -> None:
+        for state in self.states:
+            state.close()
+        self.states = []
+
+
+class Pending:
+    """A completion of all subtasks under way, with what it has to give."""
+
+    def __init__(self, subtasks: Subtasks, number: int, expected: Model, timers: set[Any]) -> None:
+        self.expected, self.timers = dict(expected), set(timers)
+        self.completions: list[Any] = [state.cut(CheckpointId(number)) for state in subtasks.states]
+        self._work = [completion.steps() for completion in self.completions]
+
+    def step(self) -> bool:
+        """One slice of the first subtask that has any left; False when all are through."""
+        return any(next(work, None) is None and not _exhausted(work) for work in self._work)
+
+    def result(self) -> list[StateFile]:
+        return [file for completion in self.completions for file in completion._result]
+
+
+def _exhausted(work: Any) -> bool:
+    return work.gi_frame is None
+
+
+def check_reads(subtasks: Subtasks, model: Model) -> None:
+    for key in KEYS:
+        for table in TABLES:
+            found = subtasks.of(key).table(table).get(normalise_key(key))
+            assert found == model.get((table, encode_key(key))), (table, key)
+
+
+@contextmanager
+def small_slices() -> Iterator[None]:
+    """Slices of two entries, so that a completion of a few keys has many places to be interrupted at."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (memory_store, rocksdb_store):
+            patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
+        for table in (memory_store.MemoryTable, memory_store.TimerTable, rocksdb_store.RocksDbTable):
+            patch.setattr(table, "write_entries_max", 2)
+        yield
+
+
+def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root: Path) -> None:
+    subtasks = Subtasks(Place(), snapshots, root)
+    subtasks.open(backend, 2, ())
+    model: Model = {}
+    timers: set[tuple[int, bytes]] = set()
+    pending: list[Pending] = []
+    done: list[Pending] = []
+    for number, (kind, one, two) in enumerate(steps, 1):
+        match kind:
+            case "put":
+                key, (table, value) = KEYS[one], two
+                subtasks.of(key).table(table).put(normalise_key(key), value)
+                model[(table, encode_key(key))] = value
+            case "remove":
+                key = KEYS[one]
+                subtasks.of(key).table(two).remove(normalise_key(key))
+                model.pop((two, encode_key(key)), None)
+            case "get":
+                key = KEYS[one]
+                found = subtasks.of(key).table(two).get(normalise_key(key))
+                assert found == model.get((two, encode_key(key)))
+            case "append":  # what authors write: get, change in place, set
+                key = KEYS[one]
+                items = subtasks.of(key).table("items").get(normalise_key(key)) or []
+                items.append(two)
+                subtasks.of(key).table("items").put(normalise_key(key), items)
+                model[("items", encode_key(key))] = list(items)
+                items.append(99)  # after set: must change nothing
+            case "timer":
+                key = KEYS[one]
+                subtasks.of(key).timers.add_event(key, two)
+                timers.add((two, encode_key(key)))
+            case "fire":
+                due = {timer for timer in timers if timer[0] <= one}
+                fired = [timer for state in subtasks.states for timer in state.timers.due_event(one)]
+                assert len(fired) == len(due)
+                assert {(time, encode_key(key)) for time, key in fired} == due
+                timers -= due
+            case "cut":
+                pending.append(Pending(subtasks, number, model, timers))
+            case "step":
+                for _ in range(one):
+                    if pending and not pending[0].step():
+                        done.append(pending.pop(0))
+            case "discard":
+                if pending:
+                    gone = pending.pop(one)
+                    for completion in gone.completions:
+                        completion.discard()
+                    assert not gone.step()
+            case "pressed":
+                for state in subtasks.states:
+                    state.pressed()
+            case "restore":
+                while pending and pending[0].step():
+                    pass
+                if pending:
+                    done.append(pending.pop(0))
+                if done:
+                    last = done[-1]
+                    subtasks.open(two, one, last.result())
+                    model, timers = dict(last.expected), set(last.timers)
+                    pending, done = [], [last]
+        check_reads(subtasks, model)
+    for snapshot in done[-3:]:
+        subtasks.open("memory", 1, snapshot.result())
+        check_reads(subtasks, snapshot.expected)
+        due = {(time, encode_key(key)) for time, key in subtasks.states[0].timers.due_event(100)}
+        assert due == snapshot.timers
+    subtasks.close()
+
+
+@pytest.mark.parametrize("snapshots", list(FORMATS))
+@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=st.lists(operations, max_size=60))
+def test_snapshot_restore_continue_shows_what_a_dict_would_show(snapshots, backend, steps):
+    with tempfile.TemporaryDirectory() as root, small_slices():
+        run_law(steps, FORMATS[snapshots], backend, Path(root))
