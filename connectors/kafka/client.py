@@ -138,8 +138,8 @@ class ConfluentCluster:
     def consumer(self, group: str) -> RecordConsumer:
         return ConfluentReader(self._name, self._properties, self._settings, group)
 
-    def group(self, group: str) -> OffsetsOfGroup:
-        return ConfluentGroup(self._name, self._properties, self._settings, group)
+    def group(self, group: str, *, waits: bool = True) -> OffsetsOfGroup:
+        return ConfluentGroup(self._name, self._properties, self._settings, group, waits=waits)
 
     def producer(
         self, transactional_id: str, *, transaction_timeout_ms: int, batch_bytes_max: int

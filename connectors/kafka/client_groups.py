@@ -21,7 +21,13 @@ class ConfluentGroup:
     """
 
     def __init__(
-        self, cluster: str, properties: Mapping[str, Any], settings: ClusterSettings, group: str
+        self,
+        cluster: str,
+        properties: Mapping[str, Any],
+        settings: ClusterSettings,
+        group: str,
+        *,
+        waits: bool,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -31,8 +37,8 @@ class ConfluentGroup:
                 {
                     **properties,
                     "group.id": group,
-                    # A read waits for open transactions that would change what is read, and only so is true.
-                    "isolation.level": "read_committed",
+                    # read_committed: a read waits for open transactions that would change what is read.
+                    "isolation.level": "read_committed" if waits else "read_uncommitted",
                     "enable.auto.commit": False,
                     "enable.auto.offset.store": False,
                     "enable.sparse.connections": False,

@@ -240,7 +240,10 @@ class Cluster(Protocol):
         """``group`` only names the reader to the brokers: it stores and subscribes to nothing."""
         ...
 
-    def group(self, group: str) -> OffsetsOfGroup: ...
+    def group(self, group: str, *, waits: bool = True) -> OffsetsOfGroup:
+        """``waits``: a read waits for open transactions that would change what is read. Without it the
+        answer is what was committed last."""
+        ...
 
     def producer(
         self, transactional_id: str, *, transaction_timeout_ms: int, batch_bytes_max: int

@@ -125,7 +125,7 @@ def _configured(
     yield (
         "markers are kept long enough",
         retention_ms >= OFFSETS_RETENTION_MIN_MS,
-        f"offsets.retention.minutes is {duration_text(retention_ms)}; a job down for longer loses its markers",
+        f"offsets.retention.minutes is {duration_text(retention_ms)}; a job down longer loses its markers",
     )
 
 

@@ -81,8 +81,8 @@ def read_proved_fresh(
             return stored_marker(stored[marker_at], group)
         cluster.pause(FRESH_READ_PAUSE_MS)
     raise Retriable(
-        f"no answer about the marker of group '{group}' on Kafka cluster '{cluster.name}' was proved fresh in "
-        "time.",
+        f"no answer about the marker of group '{group}' on Kafka cluster '{cluster.name}' was proved fresh "
+        "in time.",
         remedy="It is tried again; look at the brokers if it stays so.",
     )
 
@@ -104,8 +104,13 @@ class MarkerStore:
         return self._offsets.identity()
 
     def look(self) -> Marker | None:
-        """The marker, perhaps an old one. Raises Unavailable while a transaction of this identity is open."""
-        stored = self._offsets.read([self.marker_at], self._timeout_ms)
+        """The marker as it was committed last, perhaps an old one. A dead process may have left a transaction
+        open, which only taking over ends: looking does not wait for it. Raises Unavailable."""
+        offsets = self._cluster.group(self._group, waits=False)
+        try:
+            stored = offsets.read([self.marker_at], self._timeout_ms)
+        finally:
+            offsets.close()
         return stored_marker(stored[self.marker_at], self._group)
 
     def read_fresh(self) -> Marker | None:

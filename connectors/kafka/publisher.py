@@ -8,22 +8,24 @@ producer is thrown away, and the engine takes over again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from connectors.kafka.cluster import Cluster, DeliveryFailure, OffsetAt, Partition, TransactionalProducer
 from connectors.kafka.errors import Meaning, entry_of, error_for
 from connectors.kafka.marker_store import MarkerStore, marker_offset
 from connectors.kafka.settings import ClusterSettings
+from connectors.kafka.take_over_pace import TakeOverPace
 from connectors.kafka.topic_limits import TopicLimits
 from processor.contracts.clock import Clock
 from processor.contracts.sink import TransactionLimits
-from processor.errors import PublishRefused, Retriable, TooLarge, Unavailable
+from processor.errors import ExternalRefusal, PublishRefused, Retriable, TooLarge, Unavailable
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import Marker, PublisherId
 from processor.invariant import invariant
 from processor.records.rows import RowBlock
 
+FLUSH_SLICE_MS: Final = 100
 VISIBLE_PAUSE_MS: Final = 5
 VISIBLE_POLLS_MAX: Final = 100_000
 """Bound beside the time-out, should a clock stand still."""
@@ -55,6 +57,7 @@ class KafkaPublisher:
         self._producer: TransactionalProducer | None = None
         self._batch_bytes_max: int | None = None
         self._sent_topics: set[str] = set()
+        self._pace = TakeOverPace()
 
     @property
     def limits(self) -> TransactionLimits:
@@ -70,12 +73,7 @@ class KafkaPublisher:
         self._abandon()
         markers = self._marker_store()
         with self._again_when_silent("taking over"):
-            self._producer = self._live_cluster().producer(
-                self._identity,
-                transaction_timeout_ms=self._settings.transaction_timeout,
-                batch_bytes_max=self._batch_limit(),
-            )
-            self._producer.initialise(self._settings.take_over_timeout)
+            self._producer = self._initialised_producer()
         self._faults(FaultPoint.TAKEN_OVER_MARKER_NOT_READ)
         with self._again_when_silent("reading the marker; a transaction of this identity may be open"):
             marker = markers.read_fresh()
@@ -124,6 +122,31 @@ class KafkaPublisher:
             self._cluster.close()
             self._cluster = None
 
+    def _initialised_producer(self) -> TransactionalProducer:
+        """A new producer that has shut out all earlier ones, ended what they left open, and may begin."""
+        *quick, last_ms = self._pace.timeouts_ms(self._settings.take_over_timeout)
+        for timeout_ms in quick:
+            try:
+                return self._try_take_over(timeout_ms)
+            except (Unavailable, Retriable):
+                continue  # a new producer asks again at once; should this one come late, it shuts us out once
+        return self._try_take_over(last_ms)
+
+    def _try_take_over(self, timeout_ms: int) -> TransactionalProducer:
+        producer = self._live_cluster().producer(
+            self._identity,
+            transaction_timeout_ms=self._settings.transaction_timeout,
+            batch_bytes_max=self._batch_limit(),
+        )
+        began_ms = self._clock.monotonic_ms()
+        try:
+            producer.initialise(timeout_ms)
+        except BaseException:
+            producer.abandon()
+            raise
+        self._pace.took(self._clock.monotonic_ms() - began_ms)
+        return producer
+
     def _send(self, producer: TransactionalProducer, marker: Marker, rows: Iterable[RowBlock]) -> None:
         markers = self._marker_store()
         deadline_ms = self._clock.monotonic_ms() + self._settings.publish_timeout
@@ -164,20 +187,36 @@ class KafkaPublisher:
             raise self._failure(producer.failures(), sent)
 
     def _flush(self, producer: TransactionalProducer, sent: _SentRows, timeout_ms: int) -> None:
-        left = producer.flush(timeout_ms)
-        if producer.failures():
-            raise self._failure(producer.failures(), sent)
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            left = producer.flush(max(1, min(left_ms, FLUSH_SLICE_MS)))
+            # After a first failure the others stay in the client until their own time-out: no use to wait.
+            if producer.failures():
+                raise self._failure(producer.failures(), sent)
+            if left == 0 or left_ms <= FLUSH_SLICE_MS:
+                break
         if left > 0:
             message = (
                 f"{left} of {sent.rows} rows of '{self._identity}' were not stored by Kafka cluster "
                 f"'{self._settings_name()}' within {self._settings.publish_timeout} ms."
             )
+            self._check_topics_exist(sent)  # the client waits half a minute before it believes that
             # Some went through: the cluster works, and fewer rows will do. None did: it does not.
             if left < sent.rows:
                 raise TooLarge(
                     message, remedy="Fewer rows are tried; or raise the cluster's publish_timeout."
                 )
             raise Retriable(message, remedy="It is tried again; look at the brokers if it stays so.")
+
+    def _check_topics_exist(self, sent: _SentRows) -> None:
+        topics = sorted({block.topic for block in sent.blocks})
+        missing = [topic for topic in topics if topic not in self._live_cluster().describe(topics)]
+        if missing:
+            raise ExternalRefusal(
+                f"topic '{missing[0]}' does not exist any more on Kafka cluster '{self._settings_name()}'.",
+                remedy="Decided output waits for it: make it again, or see `processor outbox list`.",
+            )
 
     def _failure(
         self, failures: Sequence[DeliveryFailure], sent: _SentRows
@@ -246,7 +285,10 @@ class KafkaPublisher:
         """Largest batch that every topic of the sink takes: a batch over its limit is refused whole."""
         if self._batch_bytes_max is None:
             cluster = self._live_cluster()
-            configs: list[Mapping[str, str] | None] = [cluster.topic_config(topic) for topic in self._topics]
+            configs: list[Mapping[str, str] | None] = []
+            # The topic may be gone: a removed sink's identity is opened all the same, by markers alone (R14).
+            with suppress(ExternalRefusal):
+                configs = [cluster.topic_config(topic) for topic in self._topics]
             self._batch_bytes_max = min(
                 (TopicLimits.of(config).message_bytes_max for config in configs),
                 default=self._settings.producer.batch_size,
