@@ -35,9 +35,7 @@ def status(
 def status_text(now: JobStatus) -> str:
     """Name and value a line."""
     from processor.cli.table import aligned
-    from processor.settings.units import duration_text
 
-    uptime_ms = now.uptime_ms - now.uptime_ms % 1_000 if now.uptime_ms >= 1_000 else now.uptime_ms
     rows = [
         ("job", now.job),
         ("state", now.state),
@@ -47,7 +45,7 @@ def status_text(now: JobStatus) -> str:
         ("records in", f"{now.records_in:,}"),
         ("records out", f"{now.records_out:,}"),
         ("restarts", str(now.restarts)),
-        ("up for", duration_text(uptime_ms)),
+        ("up for", _spent(now.uptime_ms)),
     ]
     if now.waiting_for:
         rows.append(("waiting for", now.waiting_for))
@@ -56,3 +54,13 @@ def status_text(now: JobStatus) -> str:
 
 def _number(checkpoint: int | None) -> str:
     return "none yet" if checkpoint is None else str(checkpoint)
+
+
+def _spent(ms: int) -> str:
+    """The two largest units that matter: ``3d 4h``, ``1m 1s``, ``0s``."""
+    left_s, parts = ms // 1_000, []
+    for unit, seconds in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, left_s = divmod(left_s, seconds)
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2]) or "0s"

@@ -1,6 +1,7 @@
 """Settings from all their origins: defaults, then files as given, then the environment, then ``--set``.
 
-Later ones win, value by value. An unknown name is refused wherever it stands, with the origin named.
+Later ones win, value by value; mappings are laid over each other, name by name. An unknown name is refused
+wherever it stands, with the origin named.
 """
 
 from __future__ import annotations
@@ -119,9 +120,6 @@ def _merged(given: Iterable[Assignment], root: SectionShape) -> dict[SettingPath
         if problem := _unknown_name(assignment, root):
             problems.append(problem)
             continue
-        # A whole given later replaces parts given before; parts given later are laid over the whole.
-        for path in [known for known in merged if known[: len(assignment.path)] == assignment.path]:
-            del merged[path]
         merged[assignment.path] = assignment
     if problems:
         raise _refusal(problems, "Correct the name; 'processor settings show' lists all there are.")
@@ -143,7 +141,7 @@ def _unknown_name(assignment: Assignment, root: SectionShape) -> str:
             f" (did you mean {_as_written(near, assignment.path[depth + 1 :], assignment)}?)" if near else ""
         )
         return f"{_place(assignment)}: there is no {noun} '{dotted(wrong)}'{meant}"
-    if isinstance(shape, SectionShape | MappingShape) and not isinstance(assignment.value, dict):
+    if isinstance(shape, SectionShape | MappingShape):
         return (
             f"{_place(assignment)}: '{dotted(assignment.path)}' has settings below it and no value of its own"
         )
@@ -187,8 +185,7 @@ def _nested(
         inner = nested
         for name in assignment.path[:-1]:
             inner = inner.setdefault(name, {})
-        value = secrets.get(assignment.path, assignment.value)
-        inner[assignment.path[-1]] = dict(value) if isinstance(value, dict) else value
+        inner[assignment.path[-1]] = secrets.get(assignment.path, assignment.value)
     return nested
 
 

@@ -1,4 +1,7 @@
-"""Reads values from files, the environment and the command line; says nothing yet about their sense."""
+"""Reads values from files, the environment and the command line; says nothing yet about their sense.
+
+Whatever has names below it is taken apart here, so that an assignment is always of a single value.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""status, savepoint and stop ask the running job over its socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from processor.contracts.job_control import Outcome
+from processor.ids import CheckpointId, JobName
+from processor.service.control_place import control_place
+from processor.service.control_socket import ControlSocket
+from processor.telemetry.log import get_log
+from tests.unit.service.fake_job import FakeJob
+
+
+@pytest.fixture
+def root():
+    with tempfile.TemporaryDirectory(prefix="c-") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def job(root):
+    running = FakeJob(Outcome(checkpoint=CheckpointId(9)))
+    server = ControlSocket(running, control_place(root, JobName("counts")), get_log("test"))
+    server.start()
+    yield running
+    server.close()
+
+
+@pytest.fixture
+def ask(processor_command, root):
+    def run(*arguments: str):
+        return processor_command(*arguments, PROCESSOR__CHECKPOINT__DIRECTORY=str(root))
+
+    return run
+
+
+def test_status_is_name_and_value_a_line(ask, job):
+    result = ask("status", "counts")
+    assert result.exit_code == 0
+    assert dict(line.split("  ", 1) for line in result.stdout.splitlines()).keys() >= {"job", "state"}
+    assert "published checkpoint  7" in result.stdout
+    assert "up for                1m 1s" in result.stdout
+
+
+def test_status_for_programs_is_an_object(ask, job):
+    told = json.loads(ask("status", "counts", "--json").stdout)
+    assert (told["state"], told["last_checkpoint"], told["records_in"]) == ("RUNNING", 8, 1_234)
+
+
+def test_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask, job, tmp_path):
+    job.outcome = Outcome(checkpoint=CheckpointId(9), path="/somewhere/savepoint-9")
+    result = ask("savepoint", "counts", "--to", "mine")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["savepoint: checkpoint 9", "/somewhere/savepoint-9"]
+    assert job.asked.get()[:2] == ("savepoint", os.path.join(os.getcwd(), "mine"))
+
+
+def test_stop_with_and_without_a_savepoint(ask, job):
+    assert ask("stop", "counts").stdout == "stopped: checkpoint 9\n"
+    assert job.asked.get()[:2] == ("stop", None)
+    ask("stop", "counts", "--savepoint", "/s")
+    assert job.asked.get()[:2] == ("stop", "/s")
+
+
+def test_a_refused_request_exits_with_1_and_the_reason(ask, job):
+    job.outcome = Outcome(refused="one is under way")
+    result = ask("savepoint", "counts", "--to", "/s")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == "error: savepoint was refused: one is under way\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("status", "other"), ("stop", "other"), ("savepoint", "other", "--to", "/s")]
+)
+def test_without_a_running_job_the_error_names_it_and_exits_with_69(ask, job, arguments):
+    result = ask(*arguments)
+    assert result.exit_code == 69
+    assert result.stderr.startswith("error: job 'other' is not running on this machine")
+    assert "\n  remedy: " in result.stderr
+
+
+def test_without_a_directory_the_error_names_the_setting(processor_command):
+    result = processor_command("status", "counts")
+    assert result.exit_code == 78
+    assert "checkpoint.directory is not set" in result.stderr
+
+
+def test_a_time_out_needs_its_unit(ask, job):
+    result = ask("stop", "counts", "--timeout", "5")
+    assert result.exit_code == 78
+    assert "--timeout: 5 has no unit" in result.stderr
+    assert job.asked.empty()
+
+
+def test_a_job_that_takes_too_long_is_no_success(ask, job):
+    job.outcome = None
+    result = ask("stop", "counts", "--timeout", "50ms")
+    assert result.exit_code == 69
+    assert "did not answer within 50ms" in result.stderr
