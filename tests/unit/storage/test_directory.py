@@ -9,7 +9,11 @@ import pytest
 
 from processor.errors import DamagedFile, JobError, SettingsError
 from processor.ids import Attempt, JobName, StepName, SubtaskId
-from processor.storage.directory import open_job_directory
+from processor.storage.directory import (
+    look_into_directory,
+    make_savepoint_directory,
+    open_job_directory,
+)
 from processor.storage.layout import (
     NAME_PART_BYTES_MAX,
     FileKind,
@@ -145,3 +149,22 @@ def test_places_are_found_in_file_names_that_sort_like_them():
     assert names == sorted(names)
     assert [place_of(name) for name in names] == [1, 9, 10, 10**15]
     assert place_of(entry_name(0)) is None
+
+
+def test_a_savepoint_directory_is_new_and_is_found_by_its_path(tmp_path):
+    path = tmp_path / "savepoints" / "one"
+    made = make_savepoint_directory(path, JobName("counts"), token=Tokens())
+    ref = made.files.create("a1/count-0/x.state").finish()
+    made.log.take(1, b"x")
+    found = look_into_directory(path, token=Tokens())
+    assert found is not None
+    assert found.log.read(1) == b"x"
+    found.files.verify(ref)
+    with pytest.raises(SettingsError, match=r"one' is not empty"):
+        make_savepoint_directory(path, JobName("counts"), token=Tokens())
+
+
+def test_a_directory_that_is_neither_a_jobs_nor_a_savepoint_is_none_and_stays_untouched(tmp_path):
+    assert look_into_directory(tmp_path, token=Tokens()) is None
+    assert look_into_directory(tmp_path / "not there", token=Tokens()) is None
+    assert list(tmp_path.iterdir()) == []
