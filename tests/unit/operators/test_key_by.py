@@ -16,7 +16,9 @@ from tests.unit.operators.kit import Bench, batch
 
 def keyed(values, policy=None, key=lambda v: v, bench=None, type_known=True):
     bench = bench or Bench()
-    return bench.run(KeyBy(key, type_known=type_known), step="by", policy=policy).feed(batch(values, offset=5))
+    return bench.run(KeyBy(key, type_known=type_known), step="by", policy=policy).feed(
+        batch(values, offset=5)
+    )
 
 
 GOOD = [
@@ -65,7 +67,7 @@ def test_case_51_none_keys_are_skipped_and_counted_by_policy():
     [
         (1.5, "float"),
         ([1], "list"),
-        (datetime(2024, 1, 1), "without a time zone"),  # noqa: DTZ001
+        (datetime(2024, 1, 1), "without a time zone"),
         (("a", 1.5), "float"),
         (("a", None), "NoneType"),
         ("\ud800", "surrogate"),
@@ -90,7 +92,11 @@ def test_a_key_function_that_raises_goes_by_the_policy():
         keyed([1, 0], key=lambda v: 1 // v)
     assert caught.value.where.offset == 6
     bench = Bench()
-    assert keyed([1, 0, None, 1], key=lambda v: v and 1 // v, policy=Skip(), bench=bench).out.values == [1, 0, 1]
+    assert keyed([1, 0, None, 1], key=lambda v: v and 1 // v, policy=Skip(), bench=bench).out.values == [
+        1,
+        0,
+        1,
+    ]
 
 
 @dataclass

@@ -131,10 +131,14 @@ class Timed(KeyedProcess[str, int, tuple[str, int, TimeDomain | None, int]]):
 
     fired = ValueState(int)
 
-    def on_record(self, value: int, /, context: Context[str, tuple[str, int, TimeDomain | None, int]]) -> None:
+    def on_record(
+        self, value: int, /, context: Context[str, tuple[str, int, TimeDomain | None, int]]
+    ) -> None:
         context.timers.at_event_time(value)
 
-    def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int, TimeDomain | None, int]]) -> None:
+    def on_timer(
+        self, time_ms: int, /, context: Context[str, tuple[str, int, TimeDomain | None, int]]
+    ) -> None:
         fired = (self.fired.get() or 0) + 1
         self.fired.set(fired)
         context.emit((context.key, time_ms, context.timer, fired))
@@ -243,7 +247,12 @@ class Sides(KeyedProcess[str, int, int]):
 def test_side_outputs_carry_key_and_timestamp_of_their_trigger():
     step = running(Sides, sides=["odd"])
     step.feed(batch([1, 2, 3], keys=["a", "b", "c"], offset=20)).watermark(2)
-    assert [row[:3] for row in step.sides["odd"].rows] == [(1, 20, "a"), (3, 22, "c"), (1, 1, "a"), (2, 2, "b")]
+    assert [row[:3] for row in step.sides["odd"].rows] == [
+        (1, 20, "a"),
+        (3, 22, "c"),
+        (1, 1, "a"),
+        (2, 2, "b"),
+    ]
     assert step.out.batches == []
 
 

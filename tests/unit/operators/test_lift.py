@@ -176,7 +176,10 @@ def test_a_function_that_raises_stop_iteration_loses_no_record():
     with pytest.raises(UserCodeError, match="StopIteration"):
         Bench().run(Map(fails_at(2, StopIteration()))).feed(batch([1, 2, 3]))
     bench = Bench()
-    assert bench.run(Map(fails_at(2, StopIteration())), policy=Skip()).feed(batch([1, 2, 3])).out.values == [1, 3]
+    assert bench.run(Map(fails_at(2, StopIteration())), policy=Skip()).feed(batch([1, 2, 3])).out.values == [
+        1,
+        3,
+    ]
 
 
 def test_an_error_of_the_outside_is_neither_wrapped_nor_skipped():
@@ -203,6 +206,8 @@ def test_map_batch_names_the_batch_for_it_cannot_know_the_record():
     def many(values):
         raise ValueError("no")
 
-    with pytest.raises(UserCodeError, match="for a batch of 3 records up to offset 42, raised ValueError") as error:
+    with pytest.raises(
+        UserCodeError, match="for a batch of 3 records up to offset 42, raised ValueError"
+    ) as error:
         Bench().run(MapBatch(many), step="b").feed(batch([1, 2, 3], offset=40))
     assert error.value.where.offset == 40

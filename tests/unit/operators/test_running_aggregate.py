@@ -76,7 +76,9 @@ def test_case_54_a_skipped_record_changes_no_total(bad):
 
 def test_case_55_a_record_that_raises_is_named():
     step = Bench().run(RunningAggregate(Picky(), total_type=int), step="sum")
-    with pytest.raises(UserCodeError, match="step 'sum', at lines/0 offset 8: the aggregate raised ValueError"):
+    with pytest.raises(
+        UserCodeError, match="step 'sum', at lines/0 offset 8: the aggregate raised ValueError"
+    ):
         step.feed(batch([10, "x"], keys=["a", "a"], offset=7))
 
 
@@ -95,6 +97,7 @@ def test_a_total_is_never_none():
 
 def test_merged_totals_are_the_total_of_both():
     for how, values in ((Count(), [1, 2, 3]), (Sum[int](lambda v: v), [4, 5, 6])):
+
         def total(some, how=how):
             kept = how.create()
             for value in some:
