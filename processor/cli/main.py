@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from processor.cli import checkpoints, dev, doctor, explain, outbox, run, savepoint, settings, status, stop
+from processor.cli import (
+    checkpoints,
+    dev,
+    doctor,
+    explain,
+    outbox,
+    run,
+    savepoint,
+    settings,
+    status,
+    stop,
+    verify,
+)
 
 app = typer.Typer(
     name="processor",
@@ -25,6 +37,7 @@ app.command("savepoint")(savepoint.savepoint)
 app.command("stop")(stop.stop)
 app.add_typer(checkpoints.app)
 app.add_typer(outbox.app)
+app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 app.add_typer(settings.app)
 app.command("dev", context_settings=dev.CONTEXT_SETTINGS, add_help_option=False)(dev.dev)

@@ -6,7 +6,6 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-import processor
 from processor.errors import EngineBug, ProcessorError, UserCodeError
 
 TEXT_CHARS_MAX: Final = 4_000
@@ -65,7 +64,7 @@ def _traceback(error: BaseException, *, debug: bool) -> str:
     return ""
 
 
-_ENGINE_ROOT = Path(processor.__file__).parent
+_ENGINE_ROOT = Path(__file__).parents[1]
 _OUR_ROOTS = (str(_ENGINE_ROOT) + "/", str(_ENGINE_ROOT.parent / "connectors") + "/")
 
 

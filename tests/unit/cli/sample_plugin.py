@@ -50,6 +50,9 @@ class SamplePlugin:
     def dev_commands(self) -> typer.Typer | None:
         return self._dev
 
+    def topic_reader(self, settings: object, endpoint: object) -> None:
+        return None
+
     def doctor(self, settings: object) -> list[Finding]:
         assert isinstance(settings, Broker)
         return [Finding("the address is set", settings.main.address is not None, settings.main.address or "")]
