@@ -1,4 +1,4 @@
-"""The sink in a subtask: all output of a checkpoint is in its outboxes, none is forgotten, none goes twice."""
+"""The sink in a subtask: all output of a checkpoint is in its outboxes; none is forgotten, none doubled."""
 
 from __future__ import annotations
 
