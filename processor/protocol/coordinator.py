@@ -38,7 +38,7 @@ from processor.protocol.coordinator_messages import (
     SavepointCopied,
     Tick,
 )
-from processor.protocol.entries import OutboxFile, SubtaskSnapshot
+from processor.protocol.decided_checkpoint import DecidedCheckpoint
 from processor.protocol.failure_manager import FailureManager
 from processor.protocol.messages import (
     AbortCheckpoint,
@@ -48,7 +48,6 @@ from processor.protocol.messages import (
     CheckpointKind,
     Declined,
     InjectBarrier,
-    Publication,
     PublicationDone,
     PublicationUnanswered,
     ResumeSources,
@@ -59,12 +58,7 @@ from processor.protocol.messages import (
 from processor.protocol.pacing import Pacing, PacingPolicy
 from processor.protocol.pending_checkpoint import Collected, PendingCheckpoint, Request
 from processor.protocol.recovered import Recovered
-
-REQUESTS_MAX = 64
-"""Requests by hand that may wait; one more is refused."""
-
-CLOCK = 0
-"""Number of requests that nobody waits for."""
+from processor.protocol.request_queue import CLOCK, RequestQueue, answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +70,6 @@ class CheckpointPolicy:
     decision_timeout_ms: int
     publish_timeout_ms: int
     tolerated_failures: int
-
-
-@dataclass(slots=True)
-class _Publishing:
-    checkpoint: CheckpointId
-    request: Request
-    publications: dict[PublisherId, Publication]
-    deadline_ms: int
-    recording: bool = False
 
 
 class Coordinator:
@@ -108,12 +93,12 @@ class Coordinator:
         self._markers = dict(recovered.markers)
         self._starting = set(subtasks)
         self._ended: set[SubtaskId] = set()
-        self._queue: list[Request] = []
+        self._queue = RequestQueue()
         self._pending: PendingCheckpoint | None = None
         self._complete: PendingCheckpoint | None = None
         self._deciding: PendingCheckpoint | None = None
         self._decision_deadline_ms = 0
-        self._publishing: _Publishing | None = None
+        self._publishing: DecidedCheckpoint | None = None
         self._stopping = False
         self._over = False
 
@@ -133,7 +118,7 @@ class Coordinator:
 
     def waiting_for(self) -> tuple[PublisherId, ...]:
         """Identities whose publishing holds up the next decision (R13)."""
-        return tuple(sorted(self._publishing.publications)) if self._publishing else ()
+        return tuple(sorted(self._publishing.missing)) if self._publishing else ()
 
     def next_ms(self) -> int | None:
         """When the next Tick is needed at the latest."""
@@ -166,8 +151,8 @@ class Coordinator:
             case SubtaskPressed():
                 self._pacing.press()
                 return ()
-            case Requested():
-                return self._requested(event)
+            case Requested(request=request):
+                return self._queue.add(request, stopping=self._stopping)
             case Acknowledged():
                 return self._acknowledged(event, now_ms)
             case Declined():
@@ -195,7 +180,9 @@ class Coordinator:
 
     def _subtask_running(self, subtask: SubtaskId, now_ms: int) -> tuple[Action, ...]:
         if subtask not in self._starting:
-            return (Ignored(event=SubtaskRunning(attempt=self._attempt, subtask=subtask), why="runs already"),)
+            return (
+                Ignored(event=SubtaskRunning(attempt=self._attempt, subtask=subtask), why="runs already"),
+            )
         self._starting.discard(subtask)
         if not self._starting:
             self._pacing.start(now_ms)
@@ -206,19 +193,10 @@ class Coordinator:
             return ()
         self._ended.add(subtask)
         if self._ended == self._subtasks and not self._stopping:
-            self._queue.insert(0, Request(kind=CheckpointKind.LAST))
+            return self._queue.add(Request(kind=CheckpointKind.LAST), stopping=False)
         return ()
 
     # --- starting a checkpoint
-
-    def _requested(self, event: Requested) -> tuple[Action, ...]:
-        request = event.request
-        if self._stopping:
-            return (Answer(number=request.number, refused="the job is stopping"),)
-        if len(self._queue) >= REQUESTS_MAX:
-            return (Answer(number=request.number, refused=f"{REQUESTS_MAX} requests are waiting already"),)
-        self._queue.append(request)
-        return ()
 
     def _trigger(self, now_ms: int) -> tuple[Action, ...]:
         """Start the next checkpoint if one is wanted and the place is free."""
@@ -226,12 +204,11 @@ class Coordinator:
             return ()
         if self._pending or self._complete or self._deciding:
             return ()
-        if self._queue:
-            request = self._queue.pop(0)
-        elif self._pacing.due(now_ms):
+        request = self._queue.next()
+        if request is None:
+            if not self._pacing.due(now_ms):
+                return ()
             request = Request(kind=CheckpointKind.PERIODIC)
-        else:
-            return ()
         checkpoint = self._next_id
         self._next_id = CheckpointId(checkpoint + 1)
         self._pacing.triggered(now_ms)
@@ -295,9 +272,8 @@ class Coordinator:
             resume = ResumeSources(attempt=self._attempt, checkpoint=checkpoint)
             actions += (Broadcast(order=resume),)
             if pending.request.kind is CheckpointKind.LAST:
-                self._queue.insert(0, pending.request)
-        if pending.request.number != CLOCK:
-            actions += (Answer(number=pending.request.number, refused=reason),)
+                actions += self._queue.add(pending.request, stopping=False)
+        actions += answers(pending.request, refused=reason)
         if self._failures.failed():
             actions += self._fail(f"checkpoint {checkpoint} failed, the last of too many in a row: {reason}")
         return actions
@@ -316,54 +292,31 @@ class Coordinator:
             Decide(
                 checkpoint=complete.checkpoint,
                 parent=self._decided,
-                subtasks=tuple(self._undecided(snapshot) for snapshot in complete.snapshots()),
+                subtasks=tuple(s.without_decided(self._decided) for s in complete.snapshots()),
                 expected=tuple(sorted(self._markers.items())),
                 savepoint=complete.request.savepoint,
                 stop=complete.request.kind in (CheckpointKind.STOP, CheckpointKind.LAST),
             ),
         )
 
-    def _undecided(self, snapshot: SubtaskSnapshot) -> SubtaskSnapshot:
-        """A subtask that missed the news lists outboxes that are decided: they must not be decided twice."""
-        if all(outbox.cut > self._decided for outbox in snapshot.outboxes):
-            return snapshot
-        return SubtaskSnapshot(
-            subtask=snapshot.subtask,
-            keyed=snapshot.keyed,
-            sources=snapshot.sources,
-            outboxes=tuple(o for o in snapshot.outboxes if o.cut > self._decided),
-            watermark_ms=snapshot.watermark_ms,
-            processing_time_ms=snapshot.processing_time_ms,
-            finished=snapshot.finished,
-        )
-
     def _decision_taken(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
         deciding = self._deciding
-        invariant(deciding is not None and deciding.checkpoint == checkpoint, "a decision answers its request")
+        invariant(
+            deciding is not None and deciding.checkpoint == checkpoint, "a decision answers its request"
+        )
         assert deciding is not None
         self._deciding = None
-        publications = self._publications(deciding)
-        self._decided = checkpoint
-        self._publishing = _Publishing(
+        self._publishing = DecidedCheckpoint(
             checkpoint=checkpoint,
             request=deciding.request,
-            publications={p.publisher: p for p in publications},
+            snapshots=tuple(s.without_decided(self._decided) for s in deciding.snapshots()),
+            markers=self._markers,
             deadline_ms=now_ms + self._policy.publish_timeout_ms,
         )
+        self._decided = checkpoint
+        publications = self._publishing.publications
         order = CheckpointDecided(attempt=self._attempt, checkpoint=checkpoint, publications=publications)
         return (Broadcast(order=order), *self._record_if_out())
-
-    def _publications(self, decided: PendingCheckpoint) -> tuple[Publication, ...]:
-        grouped: dict[PublisherId, list[OutboxFile]] = {}
-        for snapshot in decided.snapshots():
-            for outbox in self._undecided(snapshot).outboxes:
-                grouped.setdefault(outbox.publisher, []).append(outbox)
-        for publisher in grouped:
-            invariant(publisher in self._markers, f"{publisher} was opened before it publishes (R14)")
-        return tuple(
-            Publication(publisher=publisher, outboxes=tuple(files), expected=self._markers[publisher])
-            for publisher, files in sorted(grouped.items())
-        )
 
     # --- publishing
 
@@ -371,25 +324,22 @@ class Coordinator:
         publishing = self._publishing
         if publishing is None or publishing.checkpoint != event.checkpoint:
             return (Ignored(event=event, why="not publishing"),)
-        publication = publishing.publications.pop(event.publisher, None)
-        if publication is None:
+        if not publishing.done(event.publisher, event.marker):
             return (Ignored(event=event, why="published already"),)
-        invariant(event.marker.rows == publication.rows, "all rows of an identity are published")
         self._markers[event.publisher] = event.marker
         return self._record_if_out()
 
     def _record_if_out(self) -> tuple[Action, ...]:
         publishing = self._publishing
-        if publishing is None or publishing.publications or publishing.recording:
+        if publishing is None or not publishing.out_now():
             return ()
-        publishing.recording = True
         return (RecordPublished(checkpoint=publishing.checkpoint),)
 
     def _publication_unanswered(self, event: PublicationUnanswered, now_ms: int) -> tuple[Action, ...]:
         publishing = self._publishing
         if publishing is None or publishing.checkpoint != event.checkpoint:
             return (Ignored(event=event, why="not publishing"),)
-        publication = publishing.publications.get(event.publisher)
+        publication = publishing.missing.get(event.publisher)
         if publication is None:
             return (Ignored(event=event, why="published already"),)
         if now_ms >= publishing.deadline_ms:
@@ -402,7 +352,7 @@ class Coordinator:
     def _publish_deadline(self, reason: str) -> tuple[Action, ...]:
         publishing = self._publishing
         assert publishing is not None
-        names = ", ".join(str(p) for p in sorted(publishing.publications))
+        names = ", ".join(str(p) for p in sorted(publishing.missing))
         return self._fail(
             f"checkpoint {publishing.checkpoint} is decided but could not be published in time by {names}: "
             f"{reason}. Nothing is lost: the next attempt publishes it."
@@ -450,23 +400,13 @@ class Coordinator:
 
     def _end(self, *, finished: bool) -> tuple[Action, ...]:
         self._over = True
-        refusals = tuple(
-            Answer(number=request.number, refused="the job has ended")
-            for request in self._queue
-            if request.number != CLOCK
-        )
-        return (*refusals, EndJob(finished=finished))
+        return (*self._queue.refuse_all("the job has ended"), EndJob(finished=finished))
 
     def _fail(self, reason: str) -> tuple[Action, ...]:
         self._over = True
-        waiting = [*self._queue]
-        for place in (self._pending, self._complete, self._deciding):
-            if place is not None:
-                waiting.append(place.request)
-        refusals = tuple(
-            Answer(number=request.number, refused=reason) for request in waiting if request.number != CLOCK
-        )
-        return (*refusals, FailAttempt(reason=reason))
+        under_way = (self._pending, self._complete, self._deciding)
+        others = [place.request for place in under_way if place is not None]
+        return (*self._queue.refuse_all(reason, others), FailAttempt(reason=reason))
 
     def _deadlines(self, now_ms: int) -> tuple[Action, ...]:
         if self._pending is not None and now_ms >= self._pending.expires_ms:

@@ -7,7 +7,7 @@ rewind (R3), a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from processor.ids import (
     Attempt,
@@ -74,6 +74,12 @@ class SubtaskSnapshot:
     """Processing time reached; it never goes back (R28)."""
     finished: bool = False
     """All inputs have ended; nothing follows but what the outboxes hold."""
+
+    def without_decided(self, decided: CheckpointId) -> SubtaskSnapshot:
+        """A subtask that missed the news lists outboxes that are decided: they must not be decided twice."""
+        if all(outbox.cut > decided for outbox in self.outboxes):
+            return self
+        return replace(self, outboxes=tuple(o for o in self.outboxes if o.cut > decided))
 
     def files(self) -> tuple[FileRef, ...]:
         return tuple(s.file for s in self.keyed) + tuple(o.file for o in self.outboxes)

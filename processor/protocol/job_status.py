@@ -22,7 +22,9 @@ class JobStatus(StrEnum):
 
 _FOLLOWS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CREATED: frozenset({JobStatus.RECOVERING, JobStatus.FAILED}),
-    JobStatus.RECOVERING: frozenset({JobStatus.RUNNING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.STOPPED}),
+    JobStatus.RECOVERING: frozenset(
+        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.STOPPED}
+    ),
     JobStatus.RUNNING: frozenset(
         {JobStatus.STOPPING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.FINISHED}
     ),

@@ -96,7 +96,9 @@ class AssignSplits:
     splits: Mapping[SplitId, Position]
 
 
-Order = InjectBarrier | AbortCheckpoint | ResumeSources | CheckpointDecided | CheckpointCompleted | AssignSplits
+Order = (
+    InjectBarrier | AbortCheckpoint | ResumeSources | CheckpointDecided | CheckpointCompleted | AssignSplits
+)
 
 
 # --- reports: worker to coordinator

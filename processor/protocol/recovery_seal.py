@@ -101,5 +101,3 @@ def _same_places(identity: JobIdentity, request: StartRequest, log: LogView) -> 
                     "what was published into it is gone.",
                     remedy="Start with --accept-duplicates to go on into the new topic.",
                 )
-
-

@@ -25,7 +25,7 @@ from processor.protocol.recovered import Recovered
 from processor.protocol.recovery_request import FRESH, JobIdentity, StartRequest
 from processor.runtime.deployment import Deployment, Surroundings, source_context, source_steps
 from processor.runtime.discovery import Discovery
-from processor.runtime.driver import Driver, DriverParts, Ended
+from processor.runtime.driver import LOG_LANE, Driver, DriverParts, Ended
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
@@ -239,7 +239,7 @@ class RunningAttempt:
         self._closing.callback(worker.close)
         self._closing.callback(driver.close)
         self._coordinator, self._driver, self._worker = coordinator, driver, worker
-        self.executor.submit("sweep", retention.sweep, lambda _: None, driver.fail)
+        self.executor.submit(LOG_LANE, retention.sweep, lambda _: None, driver.fail)
         # What is alive now lives for the whole attempt: keep the collector from walking it again and again.
         gc.collect()
         gc.freeze()
@@ -250,7 +250,9 @@ class RunningAttempt:
     def turn(self) -> Ended | None:
         """One round: deliver, tick, step; waits a moment when there is nothing to do. Raises what failed."""
         driver, worker, discovery = self._driver, self._worker, self._discovery
-        assert driver is not None and worker is not None and discovery is not None
+        assert driver is not None
+        assert worker is not None
+        assert discovery is not None
         worked = self.executor.deliver()
         now_ms = self._parts.clock.monotonic_ms()
         if now_ms >= self._next_tick_ms:

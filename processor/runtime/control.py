@@ -51,7 +51,9 @@ class Control:
             records_out=counted.total("records_out"),
             restarts=self.restarts,
             uptime_ms=self._clock.monotonic_ms() - self._started_ms,
-            waiting_for=", ".join(str(p) for p in coordinator.waiting_for()) if coordinator is not None else "",
+            waiting_for=", ".join(str(p) for p in coordinator.waiting_for())
+            if coordinator is not None
+            else "",
         )
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:

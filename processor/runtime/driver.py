@@ -227,9 +227,7 @@ class Driver:
         self._parts.executor.submit(LOG_LANE, work, done, failed)
 
     def _record(self, action: RecordPublished) -> None:
-        note = Published(
-            incarnation=self._incarnation, attempt=self._attempt, checkpoint=action.checkpoint
-        )
+        note = Published(incarnation=self._incarnation, attempt=self._attempt, checkpoint=action.checkpoint)
         entry = self._decided
 
         def work() -> None:

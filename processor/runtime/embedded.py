@@ -25,6 +25,7 @@ from processor.service.control_socket import ControlSocket
 from processor.settings.model import Settings, StateBackendName
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.rocksdb_store import RocksDbOptions
+from processor.storage.decision_log import two_writer_test
 from processor.storage.directory import open_job_directory
 from processor.storage.snapshot_file import SnapshotFiles
 from processor.telemetry.log import Log
@@ -51,9 +52,13 @@ def run_job(
     root = settings.checkpoint.directory
     if root is None:
         raise SettingsError(
-            "checkpoint.directory is not set.", remedy="Set it to a durable directory: checkpoints are kept there."
+            "checkpoint.directory is not set.",
+            remedy="Set it to a durable directory: checkpoints are kept there.",
         )
     directory = open_job_directory(root, plan.job, token=chance.token, faults=faults)
+    # Another handle on the same log: does its store keep a second writer out (R5)?
+    other = open_job_directory(root, plan.job, token=chance.token)
+    two_writer_test(directory.log, other.log, chance.token)
     state = JobState()
     control = Control(plan.job, state, metrics, clock)
     gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)

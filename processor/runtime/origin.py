@@ -20,6 +20,7 @@ from processor.protocol.recovery_messages import OriginFound
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory, look_into_directory, make_savepoint_directory
 from processor.storage.layout import FileKind, file_name
+from processor.storage.retention import refuse_condemned
 
 Token = Callable[[], str]
 
@@ -72,7 +73,8 @@ def open_origin(path: str, *, token: Token) -> Origin:
             remedy="Give the directory that 'processor savepoint' wrote, or one below a checkpoint.directory.",
         )
     log = DecisionLog(directory.log)
-    entry = log.read_all().newest()
+    view = log.read_all()
+    entry = view.newest()
     if entry is None:
         raise JobError(
             f"'{path}' holds no whole checkpoint: a savepoint without its last file is not one.",
@@ -83,6 +85,7 @@ def open_origin(path: str, *, token: Token) -> Origin:
             f"checkpoint {entry.checkpoint} in '{path}' has output that is not published yet.",
             remedy="Start its job once, or publish it with 'processor outbox publish'; then start from it.",
         )
+    refuse_condemned(view, entry)
     return Origin(files=directory.files, entry=entry)
 
 
@@ -96,7 +99,9 @@ def write_savepoint(
     target = make_savepoint_directory(path, job, token=token)
     subtasks = Origin(files=source.files, entry=entry).copy_into(target.files, entry.attempt, token)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
-    copied = replace(entry, place=Place(1), subtasks=subtasks, expected=(), condemned=(), savepoint="", stop=False)
+    copied = replace(
+        entry, place=Place(1), subtasks=subtasks, expected=(), condemned=(), savepoint="", stop=False
+    )
     outcome = DecisionLog(target.log).take(copied)
     if not isinstance(outcome, Taken):
         raise SettingsError(f"somebody else wrote a savepoint into '{path}' at the same time.")
@@ -111,5 +116,3 @@ def _copy(source: FileStore, ref: FileRef, target: FileStore, name: str) -> File
     except BaseException:
         writer.discard()
         raise
-
-

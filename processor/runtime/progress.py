@@ -36,5 +36,7 @@ class ProgressTeller:
             lag_records=int(sum(lags)) if lags else None,
             checkpoint=coordinator.decided if coordinator is not None else None,
             published=driver.published.checkpoint if driver is not None else None,
-            waiting_for=", ".join(str(p) for p in coordinator.waiting_for()) if coordinator is not None else "",
+            waiting_for=", ".join(str(p) for p in coordinator.waiting_for())
+            if coordinator is not None
+            else "",
         )

@@ -12,6 +12,7 @@ from processor.ids import Incarnation, Marker, PublisherId
 from processor.invariant import invariant
 from processor.plan.compatibility import check_restore
 from processor.plan.execution import ExecutionPlan
+from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry, Entry, Seal
 from processor.protocol.messages import Publication
 from processor.protocol.publishing import Wanted
@@ -30,7 +31,6 @@ from processor.protocol.recovery_messages import (
     MarkersWritten,
     MintIncarnation,
     OpenAll,
-    OriginFound,
     PlaceLost,
     PlaceTaken,
     PublishAll,
@@ -51,6 +51,7 @@ from processor.runtime.origin import Origin, open_origin
 from processor.runtime.publishers import Publishers
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory
+from processor.storage.retention import refuse_condemned
 from processor.task.publication import PublishTools, open_identity, publish
 from processor.telemetry.log import Log
 
@@ -75,6 +76,7 @@ class RecoveryDriver:
     def __init__(self, parts: RecoveryParts) -> None:
         self._parts = parts
         self._origins: dict[str, Origin] = {}
+        self._view = LogView(entries=())
 
     def run(self, identity: JobIdentity, request: StartRequest) -> Recovered:
         """The whole recovery; blocks until it is done. Raises what stops it."""
@@ -126,7 +128,7 @@ class RecoveryDriver:
                 assert_never(action)
 
     def _read_log(self) -> LogRead:
-        log = self._parts.log.read_all()
+        log = self._view = self._parts.log.read_all()
         for entry in log.entries:
             if isinstance(entry, Seal):
                 self._parts.publishers.remember(entry.sinks)
@@ -141,6 +143,7 @@ class RecoveryDriver:
         return PlaceTaken()
 
     def _verify(self, entry: CheckpointEntry) -> FilesVerified:
+        refuse_condemned(self._view, entry)
         try:
             for ref in entry.files():
                 self._parts.directory.files.verify(ref)

@@ -79,9 +79,7 @@ class Supervisor:
                 raise outcome.error
             self._control.restarts = self._strategy.restarts
             self._state.to(JobStatus.RESTARTING)
-            self._say.warning(
-                "the attempt failed; starting another", error=outcome.error, delay_ms=delay_ms
-            )
+            self._say.warning("the attempt failed; starting another", error=outcome.error, delay_ms=delay_ms)
             signals.wait(delay_ms)
             # A rewind was done by the first attempt, or is done again by its token (R3).
 
@@ -117,9 +115,7 @@ class Supervisor:
         recovered = attempt.recovered
         assert recovered is not None
         self._state.to(JobStatus.RUNNING)
-        self._say.info(
-            "running from checkpoint", attempt=recovered.attempt, checkpoint=recovered.checkpoint
-        )
+        self._say.info("running from checkpoint", attempt=recovered.attempt, checkpoint=recovered.checkpoint)
         if not self._socket_started:
             self._socket_started = True
             try:
@@ -148,9 +144,7 @@ class Supervisor:
                 return None
             progress.turn(now_ms)
 
-    def _ask_stop(
-        self, attempt: RunningAttempt, savepoint: str, answer: Callable[[Outcome], None]
-    ) -> None:
+    def _ask_stop(self, attempt: RunningAttempt, savepoint: str, answer: Callable[[Outcome], None]) -> None:
         if self._state.status is JobStatus.STOPPING:
             answer(Outcome(refused="the job is stopping already"))
             return
@@ -175,7 +169,9 @@ class Supervisor:
             )
             return EXIT_GRACE_PASSED
         if not attempt.wait_visible():
-            self._say.warning("the last output can't be read yet: a reader of the last transaction is held up")
+            self._say.warning(
+                "the last output can't be read yet: a reader of the last transaction is held up"
+            )
         self._state.to(JobStatus.FINISHED if ended.finished else JobStatus.STOPPED)
         driver = attempt.driver
         assert driver is not None

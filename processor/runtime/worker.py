@@ -21,6 +21,7 @@ from processor.runtime.publishers import Publishers
 from processor.task.publication import PublishTools, publish
 from processor.task.subtask import Subtask
 
+
 class Worker:
     """Runs in one thread; background work comes back through the executor's ``deliver``."""
 

@@ -21,6 +21,7 @@ from processor.records.elements import (
     Watermark,
 )
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
     """A batch for one input of the chain's first operator."""

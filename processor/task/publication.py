@@ -51,11 +51,30 @@ class PublishTools:
     faults: FaultHook
 
 
-def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tools: PublishTools) -> Marker:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What an operator has decided about outboxes that could not be published by themselves (R14, R30)."""
+
+    vouched: bool = False
+    """Where no marker is found, nothing is out."""
+    leave_out: range = range(0)
+    """Rows, counted from 0, that the marker moves past without sending them."""
+
+
+BY_THE_RULES = Settlement()
+
+
+def publish(
+    publisher: Publisher,
+    publication: Publication,
+    wanted: Wanted,
+    tools: PublishTools,
+    settlement: Settlement = BY_THE_RULES,
+) -> Marker:
     """Publish all rows of one identity for one decided checkpoint; returns the marker that says so.
 
     Raises: Unavailable after the time-out (nothing is lost, publish again); Fenced; LogConflict;
-    PublishRefused with the number of the outbox row; DamagedFile.
+    PublishRefused with the number of the outbox row, from 0; DamagedFile.
     """
     tries = _Tries(publication.publisher, tools)
     limits = publisher.limits
@@ -64,37 +83,42 @@ def publish(publisher: Publisher, publication: Publication, wanted: Wanted, tool
         try:
             seen = publisher.take_over()
             verdict = judge_publication(
-                seen, wanted=wanted, expected=publication.expected, sealed=tools.sealed
+                seen,
+                wanted=wanted,
+                expected=publication.expected,
+                sealed=tools.sealed,
+                vouched=settlement.vouched,
             )
             start = _from_row(verdict, publication.publisher)
             if start is None:
                 return wanted.marker(wanted.rows)
             from_row = start
-            chunk = _chunk(tools.files, publication.outboxes, from_row, limits)
+            chunk = _chunk(tools.files, publication.outboxes, from_row, limits, settlement.leave_out)
             publisher.send(wanted.marker(chunk.until), chunk.blocks)
         except TooLarge as error:
             if limits.rows_max == 1:
-                raise PublishRefused(
-                    f"row {from_row} alone is too large for {publication.publisher}: {error}", row=from_row
-                ) from error
+                raise _refused(publication.publisher, wanted, from_row, error.message) from error
             limits = replace(limits, rows_max=max(1, min(limits.rows_max, wanted.rows - from_row) // 2))
             tries.again(error)
         except Retriable as error:
             tries.again(error)
         except PublishRefused as error:
-            row = from_row + error.row
-            raise PublishRefused(
-                f"row {row} of checkpoint {wanted.checkpoint} of {publication.publisher} is refused for good: "
-                f"{error.message}",
-                row=row,
-                remedy="Mend the outside system and start again; or leave the row out with 'processor outbox "
-                f"skip --sink {publication.publisher.sink} --subtask {publication.publisher.subtask} --row {row}'.",
-            ) from error
+            raise _refused(publication.publisher, wanted, from_row + error.row, error.message) from error
         else:
             if chunk.until == wanted.rows:
                 return wanted.marker(chunk.until)
             tries.progressed()
             tools.faults(FaultPoint.CHUNK_PUBLISHED)
+
+
+def _refused(publisher: PublisherId, wanted: Wanted, row: int, why: str) -> PublishRefused:
+    return PublishRefused(
+        f"row {row + 1} of the {wanted.rows} that checkpoint {wanted.checkpoint} has for {publisher} is refused "
+        f"for good: {why}",
+        row=row,
+        remedy="Mend the outside system and start again; or leave the row out with 'processor outbox skip "
+        f"--sink {publisher.sink} --subtask {publisher.subtask} --row {row + 1}'.",
+    )
 
 
 def open_identity(publisher: Publisher, opening: Opening, tools: PublishTools) -> Marker:
@@ -150,19 +174,32 @@ class _Chunk:
 
 
 def _chunk(
-    files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int, limits: TransactionLimits
+    files: FileStore,
+    outboxes: tuple[OutboxFile, ...],
+    from_row: int,
+    limits: TransactionLimits,
+    leave_out: range,
 ) -> _Chunk:
-    """Rows from ``from_row`` over all outboxes, numbered one after another, up to a limit; at least one."""
+    """Rows from ``from_row`` over all outboxes, numbered one after another, up to a limit; at least one.
+
+    At rows to leave out the chunk ends, and its marker moves past them.
+    """
+    if from_row in leave_out:
+        return _Chunk(blocks=[], until=leave_out.stop)
+    rows_max = limits.rows_max
+    if from_row < leave_out.start:
+        rows_max = min(rows_max, leave_out.start - from_row)
     blocks: list[RowBlock] = []
     rows, size = 0, 0
     for block in _rows_from(files, outboxes, from_row):
-        taken = block if rows + len(block) <= limits.rows_max else block.slice(0, limits.rows_max - rows)
+        taken = block if rows + len(block) <= rows_max else block.slice(0, rows_max - rows)
         blocks.append(taken)
         rows += len(taken)
         size += sum(len(value) for value in taken.values if value is not None)
-        if rows >= limits.rows_max or size >= limits.bytes_max:
+        if rows >= rows_max or size >= limits.bytes_max:
             break
-    return _Chunk(blocks=blocks, until=from_row + rows)
+    until = from_row + rows
+    return _Chunk(blocks=blocks, until=leave_out.stop if until in leave_out else until)
 
 
 def _rows_from(files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int) -> Iterator[RowBlock]:

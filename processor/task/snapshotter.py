@@ -74,7 +74,8 @@ class Snapshotter:
                 alignment_ms=facts.alignment_ms,
                 synchronous_ms=cut_ms - started_ms,
                 asynchronous_ms=self._clock.monotonic_ms() - cut_ms,
-                bytes=sum(s.file.bytes for s in snapshot.keyed) + sum(o.file.bytes for o in snapshot.outboxes),
+                bytes=sum(s.file.bytes for s in snapshot.keyed)
+                + sum(o.file.bytes for o in snapshot.outboxes),
             )
             self._written(facts, snapshot, metrics)
 

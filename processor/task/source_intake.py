@@ -79,7 +79,9 @@ class SourceIntake:
         if step != self._step:
             return
         known = self._reader.positions()
-        self._begin({split: place for split, place in splits.items() if self._owns(split) and split not in known}, {})
+        self._begin(
+            {split: place for split, place in splits.items() if self._owns(split) and split not in known}, {}
+        )
 
     def _begin(self, splits: Mapping[SplitId, Position], largest_ms: Mapping[SplitId, int]) -> None:
         if not splits:
