@@ -59,7 +59,8 @@ def check_restore(
                 )
             elif have[state] != kind:
                 problems.append(
-                    f"state '{state}' of step '{step}' is {have[state]} in the job and {kind} in the checkpoint"
+                    f"state '{state}' of step '{step}' is {have[state]} in the job and {kind} in the "
+                    "checkpoint"
                 )
     if problems:
         raise JobError(

@@ -27,10 +27,10 @@ def explain(plan: ExecutionPlan) -> str:
 
 
 def _chain(plan: ExecutionPlan, chain: Chain) -> Iterator[str]:
-    yield f"chain '{chain.name}' × {chain.parallelism}"
+    yield f"chain '{chain.name}', {_number(chain.parallelism, 'subtask')}"
     for entry in chain.inputs:
         channel = plan.channels[entry.edge]
-        yield f"  ◀━ {_arrival(plan, channel)}"
+        yield f"  ◀━ {_arrival(channel)}"
     yield from _step(plan, chain, chain.steps[0], lead="  ", below="  ")
 
 
@@ -91,8 +91,8 @@ def _departure(channel: ChannelPlan) -> str:
     return f"━▶ chain '{channel.consumer}'{_manner(channel)}"
 
 
-def _arrival(plan: ExecutionPlan, channel: ChannelPlan) -> str:
-    return f"chain '{channel.producer}' × {plan.chains[channel.producer].parallelism}{_manner(channel)}"
+def _arrival(channel: ChannelPlan) -> str:
+    return f"chain '{channel.producer}'{_manner(channel)}"
 
 
 def _manner(channel: ChannelPlan) -> str:
