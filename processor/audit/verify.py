@@ -54,6 +54,8 @@ class Evidence:
     starts: Mapping[SplitId, int] = field(default_factory=dict)
     """Input before these offsets has its output elsewhere: the job was started from a savepoint into other
     topics. A split that is not named starts at its first record."""
+    retained: int = 2
+    """Checkpoints whose files are kept: the newest and its parent at least."""
     running: bool = False
     """The job runs on: output may go beyond the newest checkpoint known."""
     witness: Witness | None = None
@@ -101,7 +103,7 @@ def _state(evidence: Evidence) -> Finding:
     audit, state = evidence.audit, evidence.audit.state
     if state is None or audit.keys is None:
         return not_looked_at(STATE, "the audit names no state that holds counts")
-    branch = {entry.checkpoint: entry for entry in evidence.log.branch()}
+    branch = {entry.checkpoint: entry for entry in _restorable(evidence.log, evidence.retained)}
     positions = {checkpoint: positions_of(entry, audit.source) for checkpoint, entry in branch.items()}
     for each in positions.values():
         missing = _no_longer_kept(evidence, each)
@@ -118,6 +120,17 @@ def _state(evidence: Evidence) -> Finding:
         if not evidence.running:
             raise
         return not_looked_at(STATE, f"the running job moved on meanwhile: {error.message}")
+
+
+def _restorable(log: LogView, retained: int) -> list[CheckpointEntry]:
+    """The newest checkpoint and its ancestors, as many as are kept with their files (R7); entries of others
+    stay in the log for longer than their files do."""
+    found: list[CheckpointEntry] = []
+    entry = log.newest()
+    while entry is not None and len(found) < retained:
+        found.append(entry)
+        entry = log.parent_of(entry)
+    return found
 
 
 def _no_longer_kept(evidence: Evidence, positions: Mapping[SplitId, int]) -> str:

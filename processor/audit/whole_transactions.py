@@ -62,7 +62,8 @@ def whole_transactions_finding(spans: Sequence[TransactionSpan], samples: Iterab
     for split, at in sorted(stable):
         begun_here = any(span.first == at for span in by_split[split])
         for span in by_split[split]:
-            if span.first < at <= span.last and not begun_here:
+            committed = any(commits for _, commits in span.ends)
+            if committed and span.first < at <= span.last and not begun_here:
                 cut += 1
                 notes.append(f"a reader saw {_name(span)} up to offset {at} only")
     wrong = len(unended) + len(torn) + len(early) + cut

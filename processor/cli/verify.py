@@ -14,6 +14,7 @@ from processor.cli.reporting import FELL_SHORT_EXIT_CODE, reporting
 if TYPE_CHECKING:
     from processor.audit.expectation import Audit
     from processor.audit.report import AuditReport
+    from processor.audit.verify import Witness
     from processor.contracts.topic_reader import TopicReader
     from processor.plan.graph import JobGraph, Step
     from processor.settings.model import Settings
@@ -25,7 +26,7 @@ def verify(
     set_: SetOption = None,
     passes_through: Annotated[
         bool,
-        typer.Option("--pass-through", help="The job names no audit: every record comes out as it went in."),
+        typer.Option("--pass-through", help="Whatever the job names: every record comes out as it went in."),
     ] = False,
     running: Annotated[
         bool,
@@ -34,21 +35,32 @@ def verify(
 ) -> None:
     """Recompute a job's output from its input, and look at every invariant of exactly-once."""
     with reporting() as told:
+        from processor.audit.expectation import pass_through
         from processor.cli.configured import load_configured
         from processor.cli.job_reference import load_graph
 
         settings = load_configured(config, set_, told).settings
         graph = load_graph(build)
-        report = audit_job(graph, settings, passes_through=passes_through, running=running)
+        audit = pass_through() if passes_through else None
+        report = audit_job(graph, settings, audit=audit, running=running)
         typer.echo(report.text())
         if not report.passed:
             raise typer.Exit(FELL_SHORT_EXIT_CODE)
 
 
 def audit_job(
-    graph: JobGraph, settings: Settings, *, passes_through: bool = False, running: bool = False
+    graph: JobGraph,
+    settings: Settings,
+    *,
+    audit: Audit | None = None,
+    running: bool = False,
+    witness: Witness | None = None,
 ) -> AuditReport:
-    """Gather the evidence about a job and look at it. Raises SettingsError, JobError: what is missing."""
+    """Gather the evidence about a job and look at it.
+
+    ``audit`` stands in for the one that the job names; ``witness`` is somebody who was there all the time.
+    Raises SettingsError, JobError: what is missing.
+    """
     import secrets
 
     from processor.audit.verify import Evidence
@@ -57,7 +69,7 @@ def audit_job(
     from processor.storage.decision_log import DecisionLog
     from processor.storage.directory import open_job_directory
 
-    audit = _audit_of(graph, passes_through)
+    audit = audit or _audit_of(graph)
     source = _step(graph, "source", audit.source)
     sink = _step(graph, "sink", audit.sink)
     root = checkpoint_directory(settings)
@@ -77,22 +89,24 @@ def audit_job(
                 inputs=inputs,
                 outputs=outputs,
                 targets=tuple(sorted({topic for target in targets for topic in target})),
+                retained=settings.checkpoint.retained,
                 running=running,
+                witness=witness,
             )
         )
 
 
-def _audit_of(graph: JobGraph, passes_through: bool) -> Audit:
-    from processor.audit.expectation import Audit, pass_through
+def _audit_of(graph: JobGraph) -> Audit:
+    from processor.audit.expectation import Audit
     from processor.errors import JobError
 
-    if graph.audit is None and not passes_through:
+    if graph.audit is None:
         raise JobError(
             f"job '{graph.name}' names no audit, so nobody knows what its output must be.",
             remedy="Name one by job.audit(keyed_count(...)) or job.audit(pass_through(...)), of "
             "processor.audit; or give --pass-through for a job that changes nothing.",
         )
-    audit = pass_through() if graph.audit is None else graph.audit
+    audit = graph.audit
     if not isinstance(audit, Audit):
         raise JobError(
             f"the audit of job '{graph.name}' is a {type(audit).__name__}.",

@@ -1,0 +1,252 @@
+"""One job with topics and checkpoints of its own: fed, run, killed, stopped and audited."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from examples.job_process import JobProcess, reached
+from processor.audit.report import AuditReport
+from processor.audit.verify import Witness
+from processor.cli.job_reference import load_graph
+from processor.cli.verify import audit_job
+from processor.ids import escape_name
+from processor.plugins import installed_plugins
+from processor.settings.loading import load_settings
+from processor.settings.model import Settings
+from tests.integration import jobs
+from tests.integration.raw_log import transaction_spans
+from tests.integration.witness import CommittedWitness
+from tests.topics import create_topic
+from tests.waiting import wait_until
+
+PARTITIONS_IN = 6
+PARTITIONS_OUT = 3
+KEYS = 200
+JOBS = ("copy", "count")
+FEED_BURST = 200
+FEED_PAUSE_S = 0.02
+OFFSETS_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 60.0
+DRAIN_TIMEOUT_S = 120.0
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
+
+@dataclass(slots=True, kw_only=True)
+class Scenario:
+    """Everything of one run. ``make`` creates the topics."""
+
+    job: str
+    backend: str
+    parallelism: int
+    bootstrap: str
+    folder: Path
+    topic_in: str
+    topic_out: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def make(
+        cls,
+        bootstrap: str,
+        folder: Path,
+        *,
+        job: str = "count",
+        backend: str = "memory",
+        parallelism: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> Self:
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(
+            job=job,
+            backend=backend,
+            parallelism=parallelism,
+            bootstrap=bootstrap,
+            folder=folder,
+            topic_in=create_topic(bootstrap, "in", partitions=PARTITIONS_IN),
+            topic_out=create_topic(bootstrap, "out", partitions=PARTITIONS_OUT),
+            settings=settings or {},
+        )
+
+    @property
+    def reference(self) -> str:
+        """The job, as the command line names it."""
+        return f"tests.integration.jobs:{self.job}"
+
+    @property
+    def job_name(self) -> str:
+        return f"kills-{self.job}"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def assignments(self) -> list[str]:
+        """Settings as ``--set`` takes them: checkpoints in quick succession, transactions of few rows."""
+        chosen = {
+            "checkpoint.directory": str(self.checkpoints),
+            "checkpoint.interval": "200ms",
+            "checkpoint.initial_delay_max": "10ms",
+            "state.backend": self.backend,
+            "state.directory": str(self.folder / "state"),
+            "runtime.parallelism": str(self.parallelism),
+            "runtime.restart_delay": "100ms",
+            "kafka.main.bootstrap_servers": self.bootstrap,
+            "kafka.main.topic_map.in": self.topic_in,
+            "kafka.main.topic_map.out": self.topic_out,
+            # A marker topic of its own: runs of one job name do not meet, whatever broker they share.
+            "kafka.main.marker_topic": f"markers-of-{self.topic_out}",
+            "kafka.main.publish_rows_max": "300",
+            **self.settings,
+        }
+        return [f"{name}={value}" for name, value in chosen.items()]
+
+    def loaded(self) -> Settings:
+        """The same settings, for use in this process."""
+        return load_settings(
+            plugins=installed_plugins().settings_models(), environ={}, assignments=self.assignments
+        ).settings
+
+    def process(self, name: str = "job") -> JobProcess:
+        """The daemon, not yet started."""
+        options = [word for assignment in self.assignments for word in ("--set", assignment)]
+        return JobProcess(["-m", "processor", "run", self.reference, *options], self.folder / f"{name}.log")
+
+    def feed(self, records: int, *, first: int = 0, seed: int = 1) -> None:
+        """Write numbers ``first`` to ``first + records`` of every input partition."""
+        feeder = Feeder(self.bootstrap, self.topic_in, seed=seed)
+        feeder.next = dict.fromkeys(range(PARTITIONS_IN), first)
+        feeder.write(records)
+        feeder.flush()
+
+    def drain(self, process: JobProcess) -> None:
+        """Wait until everything in the input topic is decided and published."""
+        ends = self.input_ends()
+
+        def all_out() -> bool:
+            assert process.exit_code() is None, f"the job ended by itself:\n{process.said()}"
+            now = reached(self.checkpoints, self.job_name)
+            return now.published and all(now.positions.get(split, 0) >= end for split, end in ends.items())
+
+        wait_until(all_out, DRAIN_TIMEOUT_S, f"the input is published; the job said:\n{process.said()}")
+
+    def input_ends(self) -> dict[str, int]:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "ends"})
+        try:
+            return {
+                f"{self.topic_in}/{number}": consumer.get_watermark_offsets(
+                    TopicPartition(self.topic_in, number), OFFSETS_TIMEOUT_S
+                )[1]
+                for number in range(PARTITIONS_IN)
+            }
+        finally:
+            consumer.close()
+
+    def witness(self) -> CommittedWitness:
+        return CommittedWitness(self.bootstrap, self.topic_out, PARTITIONS_OUT)
+
+    def audit(self, witness: CommittedWitness | None = None) -> list[AuditReport]:
+        """All audits of the job, when it has ended; a count is looked at as a sequence too."""
+        spans = [
+            span
+            for number in range(PARTITIONS_OUT)
+            for span in transaction_spans(self.bootstrap, self.topic_out, number)
+        ]
+        seen = Witness(spans=spans, samples=() if witness is None else witness.samples)
+        graph, settings = load_graph(self.reference), self.loaded()
+        reports = [audit_job(graph, settings, witness=seen)]
+        if self.job == "count":
+            reports.append(audit_job(graph, settings, audit=jobs.kept_in_order(), witness=seen))
+        if witness is not None:
+            found = reports[0].figure("1", "found")
+            assert witness.records == found, f"the witness saw {witness.records} records, the audit {found}"
+            assert witness.seen_twice == 0, f"the witness saw {witness.seen_twice} records twice"
+        return reports
+
+    def check(self, witness: CommittedWitness | None = None) -> list[AuditReport]:
+        """Audit, and fail with the whole report when anything is wrong."""
+        reports = self.audit(witness)
+        for report in reports:
+            assert report.passed, report.text()
+        open_ = self.open_transactions()
+        assert not open_, f"transactions left open: {open_}"
+        return reports
+
+    def open_transactions(self) -> list[str]:
+        """Asked of the broker: transactions of this job that have not ended."""
+        prefix = f"{escape_name(self.job_name)}."
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            listed = admin.list_transactions(state_filters=list(OPEN_STATES))
+        finally:
+            admin.close()
+        return [
+            str(listing)
+            for listings in listed.values()
+            for listing in listings
+            if str(listing.transactional_id).startswith(prefix)
+        ]
+
+
+class Feeder:
+    """Writes numbered records into every input partition; as a thread between ``start`` and ``stop``."""
+
+    def __init__(self, bootstrap: str, topic: str, *, seed: int) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
+        )
+        self._topic = topic
+        self._random = random.Random(seed)
+        self.next = dict.fromkeys(range(PARTITIONS_IN), 0)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+        self._failures: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join(OFFSETS_TIMEOUT_S)
+        self.flush()
+
+    def write(self, records: int) -> None:
+        """So many records into each partition."""
+        for _ in range(records):
+            for partition, number in self.next.items():
+                key = self._random.randrange(KEYS)
+                value = json.dumps({"p": partition, "s": number, "k": key}).encode()
+                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+                self.next[partition] = number + 1
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        left = self._producer.flush(OFFSETS_TIMEOUT_S)
+        assert not left, f"{left} input records were not written"
+        assert not self._failures, self._failures[:3]
+
+    def _run(self) -> None:
+        while not self._ended.wait(FEED_PAUSE_S):
+            self.write(FEED_BURST // PARTITIONS_IN)
+
+    def _delivered(self, error: object, message: object) -> None:
+        if error is not None:
+            self._failures.append(str(error))
+
+
+def spread(count: int, chance: random.Random) -> Sequence[tuple[str, str, int, int]]:
+    """(job, backend, parallelism, kills) of each run: all combinations, the kills as evenly as they go."""
+    combinations = [(job, backend, p) for job in JOBS for backend in ("memory", "rocksdb") for p in (1, 3)]
+    chance.shuffle(combinations)
+    each, more = divmod(count, len(combinations))
+    kills = [each + (number < more) for number in range(len(combinations))]
+    return [(*combination, n) for combination, n in zip(combinations, kills, strict=True) if n]
