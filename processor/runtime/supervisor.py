@@ -128,9 +128,12 @@ class Supervisor:
         progress = ProgressTeller(self._parts, attempt)
         clock = self._parts.clock
         while True:
-            if signals.asked and self._stop_deadline_ms is None:
-                self._stop_deadline_ms = clock.monotonic_ms() + self._parts.settings.runtime.grace_period
-                self._ask_stop(attempt, "", _nobody)
+            if signals.asked:
+                if self._stop_deadline_ms is None:
+                    grace_ms = self._parts.settings.runtime.grace_period
+                    self._stop_deadline_ms = clock.monotonic_ms() + grace_ms
+                if self._state.status is JobStatus.RUNNING:  # again, when a last checkpoint has failed
+                    self._ask_stop(attempt, "", _nobody)
             while (asked := self._control.take()) is not None:
                 if asked.kind is CheckpointKind.STOP:
                     self._ask_stop(attempt, asked.directory, asked.answer)
