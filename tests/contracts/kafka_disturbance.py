@@ -1,4 +1,4 @@
-"""Ending transactions from outside, with another client's request classes: what operators and accidents do."""
+"""Ending transactions from outside, by another client's request classes: what operators and accidents do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Outsider:
         return self._client.describe_transactions([transactional_id])[transactional_id]
 
     def end(self, transactional_id: str, *, commit: bool, as_seen: Any = None) -> int:
-        """Send EndTxn in the name of the present producer (or the one ``as_seen``); returns the error code."""
+        """Send EndTxn in the name of the present producer, or of ``as_seen``; returns the error code."""
         seen = as_seen or self.state(transactional_id)
 
         async def send() -> int:

@@ -1,4 +1,4 @@
-"""What the contract tests of the Kafka connector are made with: contexts, codecs, and readers of their own."""
+"""What the contract tests of the Kafka connector are made with: contexts, codecs, readers of their own."""
 
 from __future__ import annotations
 
@@ -31,23 +31,14 @@ from processor.ids import (
 )
 from processor.records.batch import Batch
 from processor.records.rows import RowBlock
+from processor.runtime.system import SystemClock
 
 INCARNATION = Incarnation("4f1c")
 DEADLINE_S = 60.0
 
 
-class SystemClock:
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
-
-    def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-
 class Bytes:
     """Values as they are."""
-
-    value_type = bytes
 
     def decode(self, data: bytes, /) -> bytes:
         return data
@@ -59,7 +50,8 @@ class Bytes:
 class Number:
     """Decimal numbers; everything else cannot be decoded."""
 
-    value_type = int
+    def value_type(self) -> type[int]:
+        return int
 
     def decode(self, data: bytes, /) -> int:
         return int(data)
@@ -151,17 +143,18 @@ def read_committed(bootstrap: str, topic: str, partitions: int = 1) -> list[Any]
     while len(ended) < partitions:
         assert time.monotonic() < deadline, f"{topic} was not read to its end"
         for message in consumer.consume(1_000, 0.05):
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 records.append(message)
             else:
-                assert message.error().name() == "_PARTITION_EOF", message.error()
-                ended.add(message.partition())
+                assert error.name() == "_PARTITION_EOF", error
+                ended.add(message.partition() or 0)
     consumer.close()
     records.sort(key=lambda record: (record.partition(), record.offset()))
     return records
 
 
-def values(records: Iterable[Any]) -> list[bytes | None]:
+def values(records: Iterable[Any]) -> list[Any]:
     return [record.value() for record in records]
 
 

@@ -69,9 +69,7 @@ def test_a_transaction_aborted_from_outside_is_published_again(
         published_all_the_same(rig, out, Once(point, abort))
 
 
-def test_a_transactional_id_taken_by_another_producer_is_taken_back(
-    kafka: str, topic: TopicFactory
-) -> None:
+def test_a_transactional_id_taken_by_another_producer_is_taken_back(kafka: str, topic: TopicFactory) -> None:
     rig, out = Rig(kafka), topic("out")
 
     def take_away() -> None:

@@ -276,6 +276,26 @@ def test_r30_rows_fill_batches_within_a_small_topic_limit(kafka: str, topic: Top
     publisher.close()
 
 
+def test_r02_looking_neither_waits_for_an_open_transaction_nor_ends_it(
+    kafka: str, topic: TopicFactory
+) -> None:
+    rig, out = Rig(kafka), topic("out")
+    looks: list[object] = []
+
+    def look(reached: FaultPoint) -> None:
+        if reached is FaultPoint.ALL_SENT_NOT_COMMITTED:
+            looks.append(looking.look())
+
+    looking, publishing = rig.publisher(out), rig.publisher(out, faults=look)
+    for checkpoint in (1, 2):
+        publishing.take_over()
+        publishing.send(marker(checkpoint, 0), [])
+    assert looks == [None, marker(1, 0)]
+    assert looking.look() == marker(2, 0)
+    looking.close()
+    publishing.close()
+
+
 def test_r15_a_marker_that_somebody_else_wrote_is_refused_by_name(kafka: str, topic: TopicFactory) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
