@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from processor.records.batch import Headers, Key
+from processor.records.elements import MAX_TIME_MS, MIN_TIME_MS
 
 K = TypeVar("K", bound=Key)
 W = TypeVar("W")
@@ -42,8 +43,9 @@ class Timers:
 
 
 def _whole(time_ms: int) -> int:
-    if type(time_ms) is not int:
-        raise TypeError(f"a timer's time is milliseconds as an int, not {time_ms!r:.80}")
+    """Checked here, where the record is known: a snapshot could not hold it, and would fail again and again."""
+    if type(time_ms) is not int or not MIN_TIME_MS <= time_ms <= MAX_TIME_MS:
+        raise TypeError(f"a timer's time is milliseconds since 1970 as an int, not {time_ms!r:.80}")
     return time_ms
 
 

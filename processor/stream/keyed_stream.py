@@ -204,7 +204,8 @@ def process_class(function: Any, step: StepName) -> type[KeyedProcess[Any, Any, 
             remedy=f"Give the class, {type(function).__name__}, or functools.partial of it with arguments.",
             where=where,
         )
-    cls = return_type(function) if callable(function) else None
+    made = get_origin(function) or function  # of Watch[int], the class Watch
+    cls = return_type(made) if callable(made) else None
     if not inspect.isclass(cls):
         raise JobError(
             f"process is given {function!r:.80}, which does not say what class it makes.",

@@ -31,6 +31,18 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Key)
 
 
+_NO_KEY = (
+    "what follows needs a key, and the stream has none here.",
+    "Put key_by right before it; map and flat_map make values that may no longer belong to a key.",
+)
+_NOT_HERE = {
+    "process": _NO_KEY,
+    "aggregate": _NO_KEY,
+    "event_time": ("event_time stands behind another step.", "Put it right behind read."),
+}
+"""What only some streams have, with what to tell those who ask the others for it."""
+
+
 class Stream(Generic[V]):
     """Values of type V on their way through a job. Describes; runs nothing.
 
@@ -130,7 +142,7 @@ class Stream(Generic[V]):
         port = self._then(name, "key by", lambda: KeyBy(key, type_known=known), on_error, None)
         return KeyedStream(self._builder, replace(port, keyed=True, key_type=key_type))
 
-    def union(self, step: str, *others: Stream[V]) -> Stream[V]:
+    def union(self, step: str, *others: Stream[V], parallelism: int | None = None) -> Stream[V]:
         """This stream and others as one; the order within each stays, between them there is none."""
         name = self._builder.name_step(step)
         streams: tuple[Stream[V], ...] = (self, *others)
@@ -149,7 +161,7 @@ class Stream(Generic[V]):
                 )
             self._same_type(other, name)
         self._builder.add(
-            Step(name=name, kind="union", make=Union, policy=self._builder.on_error),
+            Step(name=name, kind="union", make=Union, policy=self._builder.on_error, parallelism=parallelism),
             [other._port for other in streams],
         )
         known = all(other._port.value_type is not None for other in streams)
@@ -161,6 +173,14 @@ class Stream(Generic[V]):
                 keyed=all(other._port.keyed for other in streams),
             ),
         )
+
+    if not TYPE_CHECKING:  # checkers are to see that these are not there
+
+        def __getattr__(self, name: str) -> object:
+            if name in _NOT_HERE:
+                problem, remedy = _NOT_HERE[name]
+                raise JobError(problem, remedy=remedy, where=Where(step=self._port.step))
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _same_type(self, other: Stream[V], step: StepName) -> None:
         mine, theirs = self._port.value_type, other._port.value_type

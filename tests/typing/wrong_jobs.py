@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import processor
 from connectors.formats import AnyJson, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
-from processor import Context, Count, Job, KeyedProcess, SideOutput, Sum, ValueState
+from processor import (
+    Context,
+    Count,
+    Job,
+    KeyedProcess,
+    SideOutput,
+    Sum,
+    ValueState,
+)
 from tests.typing.good_jobs import Alert, Click, Largest, Order, Watch
 
 job = Job("w")
@@ -89,3 +98,4 @@ src.event_time(lambda c: c.at_ms, disorder=5)  # wrong: without a unit
 src.event_time(lambda c: c.at_ms)  # wrong: no disorder
 src.filter("f", lambda c: True).event_time(lambda c: c.at_ms, disorder=timedelta(1))  # wrong: not behind read
 Job()  # wrong: no name
+processor.Jobb("w")  # wrong: no such name

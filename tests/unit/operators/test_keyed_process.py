@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from processor.contracts.policy import Skip
@@ -347,16 +349,38 @@ class NoTimer(KeyedProcess[str, int, int]):
         context.timers.at_event_time(1)
 
 
-class BadTimer(KeyedProcess[str, int, int]):
-    def on_record(self, value: int, /, context: Context[str, int]) -> None:
-        context.timers.at_event_time(1.5)  # type: ignore[arg-type]
+class BadTimer(KeyedProcess[str, Any, int]):
+    def on_record(self, value: Any, /, context: Context[str, int]) -> None:
+        context.timers.at_event_time(value)
+
+
+class BadState(KeyedProcess[str, Any, int]):
+    total = ValueState(int)
+
+    def on_record(self, value: Any, /, context: Context[str, int]) -> None:
+        context.emit(1)
+        self.total.set(value)
 
 
 def test_timers_need_an_on_timer_and_whole_milliseconds():
     with pytest.raises(UserCodeError, match="NoTimer sets timers and has no on_timer"):
         running(NoTimer).feed(batch([1], keys=["a"])).watermark(1)
-    with pytest.raises(UserCodeError, match=r"1\.5"):
-        running(BadTimer).feed(batch([1], keys=["a"]))
+    for bad in (1.5, None, True, 2**63):
+        with pytest.raises(UserCodeError, match="milliseconds") as caught:
+            running(BadTimer).feed(batch([1, bad], keys=["a", "a"], offset=8))
+        assert caught.value.where.offset == 9
+
+
+def test_a_value_of_another_type_than_the_states_goes_by_the_policy():
+    with pytest.raises(
+        UserCodeError, match="step 'p', at lines/0 offset 9: state 'total' is declared as int"
+    ):
+        running(BadState, step="p").feed(batch([1, "one"], keys=["a", "a"], offset=8))
+    bench = Bench()
+    step = running(BadState, bench=bench, policy=Skip()).feed(batch([1, "one", 3], keys=["a", "a", "b"]))
+    assert step.out.values == [1, 1]
+    assert bench.contents(step.cut(1), {"total": int}) == {"total": {"a": 1, "b": 3}}
+    assert bench.counted == {"records_skipped": 1}
 
 
 def test_state_side_outputs_and_context_work_only_inside_a_call():
@@ -421,7 +445,7 @@ class ByTuple(KeyedProcess[tuple[str, bool], int, object]):
 
 def test_keys_that_python_takes_for_equal_are_kept_apart():
     step = running(ByTuple)
-    step.feed(batch([1] * 4, keys=[True, 1, ("a", True), ("a", 1)])).watermark(1)  # type: ignore[list-item]
+    step.feed(batch([1] * 4, keys=[True, 1, ("a", True), ("a", 1)])).watermark(1)
     assert [value[1] for value in step.out.values] == [1] * 8
     keys = [value[0] for value in step.out.values[:4]]
     assert list(map(repr, keys)) == ["True", "1", "('a', True)", "('a', 1)"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,10 @@ def test_a_filter_that_keeps_none_sends_nothing():
 
 
 def test_filter_takes_truth_and_not_only_bools():
-    assert Bench().run(Filter(lambda v: "" if v == 1 else [v])).feed(three()).out.values == [2, 3]
+    def keep(value: int) -> Any:
+        return "" if value == 1 else [value]
+
+    assert Bench().run(Filter(keep)).feed(three()).out.values == [2, 3]
 
 
 def test_flat_map_copies_key_headers_timestamp_and_place():

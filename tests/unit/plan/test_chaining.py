@@ -6,6 +6,7 @@ import pytest
 
 from processor import Context, Count, Job, KeyedProcess, SideOutput
 from processor.errors import JobError
+from processor.ids import StepName
 from processor.plan.chaining import plan
 from processor.plan.graph import EdgeKind
 from processor.protocol.entries import JobShape
@@ -116,8 +117,8 @@ def test_the_plan_knows_its_sinks_sources_and_shape():
     assert [step.name for step in execution.sources()] == ["read"]
     assert execution.shape == JobShape(
         max_parallelism=16,
-        parallelism={"read": 4, "count": 4, "out": 1},
-        stateful={"count": {"total": "int"}},
+        parallelism={StepName("read"): 4, StepName("count"): 4, StepName("out"): 1},
+        stateful={StepName("count"): {"total": "int"}},
     )
 
 

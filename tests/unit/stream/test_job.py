@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from processor import (
     Sum,
     ValueState,
 )
+from processor.ids import StepName
 from processor.operators.running_aggregate import RunningAggregate
 from processor.plan.graph import Edge, EdgeKind
 from tests.unit.stream.ends import ListSink, ListSource
@@ -98,7 +100,7 @@ def test_states_are_described_with_their_types():
     keyed = job.read("read", ListSource(Click)).key_by("by-user", lambda c: c.user)
     keyed.process("watch", Watch).write("a", ListSink())
     keyed.aggregate("count", Count()).write("b", ListSink())
-    steps = job.graph().steps
+    steps = {str(name): step for name, step in job.graph().steps.items()}
     assert steps["watch"].states == {"seen": "int"}
     assert steps["count"].states == {"total": "int"}
     assert not any(steps[name].states for name in ("read", "by-user", "a", "b"))
@@ -112,7 +114,7 @@ def test_building_makes_no_instance_and_each_subtask_gets_its_own():
     keyed.process("limited", partial(Watch, 5)).write("b", ListSink())
     graph = job.graph()
     assert Watch.made == before
-    make = graph.steps["limited"].make
+    make = graph.steps[StepName("limited")].make
     assert make is not None
     one, two = make(), make()
     assert Watch.made == before + 2
@@ -124,7 +126,7 @@ def test_an_aggregate_keeps_totals_of_the_type_its_create_names():
     job = Job("clicks")
     keyed = job.read("read", ListSource(Click)).key_by("by-user", lambda c: c.user)
     keyed.aggregate("sum", Sum[Click](lambda c: c.at_ms)).write("out", ListSink())
-    make = job.graph().steps["sum"].make
+    make = job.graph().steps[StepName("sum")].make
     assert make is not None
     assert isinstance(make(), RunningAggregate)
 
@@ -150,7 +152,7 @@ def test_types_come_from_returns_then_the_annotation_then_the_input():
     keyed.aggregate("g", Count()).write("h", ListSink())
     watched = keyed.process("q", Watch)
     watched.side(Watch.alerts).write("i", ListSink())
-    found = {edge.target: edge.value_type for edge in edges(job)}
+    found: dict[str, Any] = {edge.target: edge.value_type for edge in edges(job)}
     assert found["letters"] is str
     assert {name: found[name] for name in "abcdefhi"} == {
         "a": str,
@@ -194,7 +196,7 @@ def test_event_time_belongs_to_the_read_step():
         lambda c: c.at_ms, disorder=timedelta(seconds=5), idle_after=timedelta(minutes=1)
     )
     clicks.write("out", ListSink(Click))
-    event_time = job.graph().steps["read"].event_time
+    event_time = job.graph().steps[StepName("read")].event_time
     assert event_time is not None
     assert (event_time.disorder_ms, event_time.idle_after_ms) == (5_000, 60_000)
 
@@ -212,7 +214,7 @@ def test_a_weaker_sink_may_be_accepted_by_name():
     job = Job("clicks")
     weak = ListSink(Click, Guarantee.AT_LEAST_ONCE)
     job.read("read", ListSource(Click)).write("out", weak, guarantee=Guarantee.AT_LEAST_ONCE)
-    assert job.graph().steps["out"].guarantee is Guarantee.AT_LEAST_ONCE
+    assert job.graph().steps[StepName("out")].guarantee is Guarantee.AT_LEAST_ONCE
 
 
 def test_a_job_names_its_audit():

@@ -26,6 +26,9 @@ class Order:
     customer: str
 
 
+WORD: Any = 5
+
+
 class Socket:
     """Nothing that can be encoded."""
 
@@ -178,6 +181,18 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda s: s.clicks.map("m", gives_socket).key_by("k", lambda v: 1).aggregate("a", Count()),
         "step 'k': values of type Socket cross to another subtask",
     ),
+    "a keyed step without a key": (
+        lambda s: s.clicks.process("p", Watch),
+        "step 'clicks': what follows needs a key.*key_by",
+    ),
+    "a keyed step behind map": (
+        lambda s: s.keyed.map("m", gives_int).aggregate("a", Count()),
+        "step 'm': what follows needs a key",
+    ),
+    "event time behind another step": (
+        lambda s: s.clicks.filter("f", bool).event_time(gives_int, disorder=timedelta(0)),
+        "step 'f': event_time stands behind another step.*read",
+    ),
     "a side output of another class": (
         lambda s: s.keyed.process("p", Watch).side(SideOutput(int)),
         "step 'p'.*no side output.*alerts",
@@ -219,7 +234,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a job's parallelism": (lambda s: Job("x", parallelism=200), "parallelism of job 'x' is 200"),
     "max parallelism 0": (lambda s: Job("x", max_parallelism=0), "max_parallelism of job 'x' is 0"),
     "a job without a name": (lambda s: Job(""), "name of a job is empty"),
-    "a job's policy": (lambda s: Job("x", on_error=5), "on_error of job 'x' is 5"),
+    "a job's policy": (lambda s: Job("x", on_error=WORD), "on_error of job 'x' is 5"),
     "a job that writes nothing": (lambda s: s.job.graph(), "job 'j' writes nothing"),
     "a job that reads nothing": (lambda s: Job("x").graph(), "job 'x' reads nothing"),
     "two audits": (lambda s: [s.job.audit(Count()) for _ in range(2)], "two audits"),
