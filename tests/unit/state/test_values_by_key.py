@@ -133,7 +133,7 @@ def test_normalising_twice_changes_nothing():
 
 
 def test_a_batch_of_plain_keys_is_handed_back_itself():
-    keys = ["a", "b", 3, b"c"]
+    keys: list[Any] = ["a", "b", 3, b"c"]
     assert normalise(keys) is keys
 
 
