@@ -27,7 +27,7 @@ store always holds the state of exactly one cut, which is what a snapshot must h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -93,20 +93,22 @@ class BatchCache:
 
     __slots__ = ("_clean", "_entries_max", "_frozen", "_generation_max", "_layers", "_store", "changed")
 
-    def __init__(self, store: StoreTable, *, entries_max: int | None) -> None:
-        """``entries_max`` bounds clean and changed entries together; None: the store is memory itself, so
-        that clean entries are not kept here and changed ones cost nothing extra."""
+    def __init__(self, store: StoreTable, *, entries_max: int) -> None:
+        """``entries_max`` bounds clean and changed entries together."""
         self._store = store
         self._entries_max = entries_max
-        self._generation_max = max(1, (entries_max or 0) // CLEAN_GENERATIONS)
+        self._generation_max = max(1, entries_max // CLEAN_GENERATIONS)
         self.changed: Entries = {}
         """What was set since the last cut; another dict after each."""
         self._frozen: tuple[FrozenPart, ...] = ()
         """Newest first; those not yet seen to be written."""
-        self._clean: tuple[Entries, ...] = () if entries_max is None else ({},)
+        self._clean: tuple[Entries, ...] = ({},)
         """Newest first. Younger generations hide older ones, as changed and frozen ones hide them all: so a
         write needs to touch no other layer."""
         self._layers: tuple[Entries, ...] = self._clean
+
+    def restored(self) -> None:
+        """The store has taken all of the snapshots: it is asked when somebody asks."""
 
     def get(self, key: StoredKey) -> Any:
         """The value, None when there is none."""
@@ -122,15 +124,17 @@ class BatchCache:
     def remove(self, key: StoredKey) -> None:
         self.changed[key] = None
 
-    def erase(self, key: StoredKey) -> None:
-        """``remove`` that leaves no trace where nothing lies below; for stores that are cheap to ask.
+    def checked_put(
+        self, classes: frozenset[type], misfit: Callable[[object], Exception]
+    ) -> Callable[[StoredKey, Any], None]:
+        """``put`` that refuses a value whose class is none of these."""
 
-        Else keys that come and go between two cuts would pile up as deletions of nothing (case 28).
-        """
-        if self._below(key) is None:
-            self.changed.pop(key, None)
-        else:
-            self.changed[key] = None
+        def put(key: StoredKey, value: Any) -> None:
+            if value.__class__ not in classes:
+                raise misfit(value)
+            self.changed[key] = value
+
+        return put
 
     def freeze(self) -> None:
         """The cut: what changed becomes a frozen part. Swaps references, whatever the size."""
@@ -153,9 +157,8 @@ class BatchCache:
         frozen = self._frozen
         if frozen and frozen[-1].written:
             self._frozen = tuple(part for part in frozen if not part.written)
-            if self._entries_max is not None:
-                for part in reversed(frozen[len(self._frozen) :]):
-                    self._keep_clean(part.entries)
+            for part in reversed(frozen[len(self._frozen) :]):
+                self._keep_clean(part.entries)
             self._restack()
         self._trim()
 
@@ -165,13 +168,12 @@ class BatchCache:
             if value is not MISSING:
                 return value
         value = self._store.read(key)
-        if self._entries_max is not None:
-            clean = self._clean[0]
-            clean[key] = value  # also None: to know that there is nothing is as dear as any other value
-            if len(clean) >= self._generation_max:
-                self._clean = ({}, *self._clean)
-                self._restack()
-                self._trim()
+        clean = self._clean[0]
+        clean[key] = value  # also None: to know that there is nothing is as dear as any other value
+        if len(clean) >= self._generation_max:
+            self._clean = ({}, *self._clean)
+            self._restack()
+            self._trim()
         return value
 
     def _keep_clean(self, entries: Entries) -> None:
@@ -184,10 +186,11 @@ class BatchCache:
     def _trim(self) -> None:
         """Drop the oldest clean generations beyond the bound. Only the oldest may go: a younger one may hide
         values in it that are out of date."""
-        if self._entries_max is None or len(self._clean) == 1:
+        if len(self._clean) == 1:
             return
         room = self._entries_max - self.unwritten_entries()
-        keep, total = [self._clean[0]], len(self._clean[0])
+        youngest = self._clean[0]  # it may still grow to a whole generation
+        keep, total = [youngest], max(len(youngest), self._generation_max)
         for clean in self._clean[1:]:
             total += len(clean)
             if total > room or len(keep) == CLEAN_GENERATIONS_MAX:

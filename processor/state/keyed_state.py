@@ -17,14 +17,14 @@ from processor.protocol.entries import StateFile
 from processor.records.batch import Key
 from processor.state.batch_cache import BatchCache, StoreTable
 from processor.state.memory_store import TimerTable
+from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import BlockSource, CompletionLane, SnapshotCompletion, SnapshotStore
-from processor.state.stored_keys import StoredKey
 from processor.state.timers import StepTimers, TimerQueue
 from processor.state.value_types import ValueType, describe_type, value_type
 
 
-class OpenTable(StoreTable, BlockSource, Protocol):
-    """One table of a store."""
+class StoredTable(StoreTable, BlockSource, Protocol):
+    """One table as the completion's thread sees it."""
 
     @property
     def restored_as(self) -> Any:
@@ -33,6 +33,14 @@ class OpenTable(StoreTable, BlockSource, Protocol):
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
         """Take entries of a snapshot, before the first record."""
+        ...
+
+
+class OpenTable(StoredTable, Protocol):
+    """One table of a store, which knows what stands before it for the subtask's thread."""
+
+    def front(self, *, entries_max: int) -> BatchCache | MemoryValues:
+        """What the subtask's thread reads and writes; ``entries_max`` bounds it where the store is on disk."""
         ...
 
 
@@ -67,27 +75,26 @@ class LayeredState:
         self._entries_max = cache_entries_max
         self._lane = CompletionLane()
         self._cuts = 0
-        share = (
-            None if cache_entries_max is None else max(1, cache_entries_max // max(1, len(request.tables)))
-        )
-        self._opened: dict[str, OpenTable] = {}
-        self._caches: dict[str, BatchCache] = {}
+        share = max(1, (cache_entries_max or 0) // max(1, len(request.tables)))
+        self._opened: dict[str, StoredTable] = {}
+        self._caches: dict[str, BatchCache | MemoryValues] = {}
         self._handles: dict[str, KeyedTable[Any]] = {}
         self._described: list[tuple[str, str]] = []
         for spec in request.tables:
             values = value_type(spec.kind, step=request.step, state=spec.name)
-            cache = self._add(spec.name, describe_type(spec.kind), store.open_table(spec, values), share)
+            table = store.open_table(spec, values)
+            cache = table.front(entries_max=share)
+            self._add(spec.name, describe_type(spec.kind), table, cache)
             self._handles[spec.name] = (
                 _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
             )
         event, processing = TimerTable(request.key_groups), TimerTable(request.key_groups)
-        caches = [
-            self._add(name, "timer at ms", table, None)
-            for name, table in zip(TIMER_TABLES, (event, processing), strict=True)
-        ]
+        timers = [MemoryValues(event), MemoryValues(processing)]
+        for name, kept, front in zip(TIMER_TABLES, (event, processing), timers, strict=True):
+            self._add(name, "timer at ms", kept, front)
         self._restore()
         self._timers = StepTimers(
-            TimerQueue(caches[0], event.timers()), TimerQueue(caches[1], processing.timers())
+            TimerQueue(timers[0], event.timers()), TimerQueue(timers[1], processing.timers())
         )
 
     def table(self, name: str) -> KeyedTable[Any]:
@@ -130,11 +137,10 @@ class LayeredState:
         with self._lane.slice_lock:
             self._store.close()
 
-    def _add(self, name: str, described: str, table: OpenTable, entries_max: int | None) -> BatchCache:
+    def _add(self, name: str, described: str, table: StoredTable, cache: BatchCache | MemoryValues) -> None:
         self._opened[name] = table
         self._described.append((name, described))
-        self._caches[name] = BatchCache(table, entries_max=entries_max)
-        return self._caches[name]
+        self._caches[name] = cache
 
     def _creator(self, name: str) -> Callable[[], SnapshotWriter]:
         request = self._request
@@ -163,6 +169,8 @@ class LayeredState:
                     request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
                     half_read = True
         self._store.restored()
+        for cache in self._caches.values():
+            cache.restored()
 
 
 class _ObjectTable:
@@ -170,23 +178,12 @@ class _ObjectTable:
 
     __slots__ = ("get", "put", "remove")
 
-    def __init__(self, cache: BatchCache, values: ValueType) -> None:
+    def __init__(self, cache: BatchCache | MemoryValues, values: ValueType) -> None:
         self.get: Callable[[Any], Any] = cache.get
         self.remove: Callable[[Any], None] = cache.remove
         self.put: Callable[[Any, Any], None] = (
-            cache.put if values.classes is None else _checked(cache, values)
+            cache.put if values.classes is None else cache.checked_put(values.classes, values.misfit)
         )
-
-
-def _checked(cache: BatchCache, values: ValueType) -> Callable[[StoredKey, Any], None]:
-    classes = values.classes or frozenset()
-
-    def checked_put(key: StoredKey, value: Any) -> None:
-        if value.__class__ not in classes:
-            raise values.misfit(value)
-        cache.changed[key] = value  # what put does, without another call
-
-    return checked_put
 
 
 class _Sealed:
@@ -194,7 +191,7 @@ class _Sealed:
 
     __slots__ = ("_cache", "_decode", "_encode", "_values")
 
-    def __init__(self, cache: BatchCache, values: ValueType) -> None:
+    def __init__(self, cache: BatchCache | MemoryValues, values: ValueType) -> None:
         self._cache = cache
         self._values = values
         self._encode = values.encode

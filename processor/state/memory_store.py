@@ -18,6 +18,7 @@ from processor.contracts.state_store import TableSpec
 from processor.ids import KeyGroupRange
 from processor.invariant import invariant
 from processor.records.batch import Key
+from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import Block
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
 from processor.state.value_types import ValueType
@@ -57,6 +58,14 @@ class MemoryTable:
                 base.pop(key, None)
             else:
                 base[key] = value
+
+    def front(self, *, entries_max: int) -> MemoryValues:
+        """All values stand before the store: nothing to bound."""
+        return MemoryValues(self)
+
+    def entries(self) -> Iterable[tuple[StoredKey, Any]]:
+        """What was restored."""
+        return self._base.items()
 
     def blocks(self) -> Iterator[Block]:
         """All entries. Called by C, the only writer: the dict stands still meanwhile."""
@@ -107,6 +116,10 @@ class TimerTable:
                 base.pop(key, None)
             else:
                 base[key] = value
+
+    def entries(self) -> Iterable[tuple[StoredKey, Any]]:
+        """What was restored."""
+        return self._base.items()
 
     def blocks(self) -> Iterator[Block]:
         timers: Iterator[Any] = iter(self._base)

@@ -37,6 +37,7 @@ from processor.errors import SettingsError
 from processor.ids import KeyGroupRange
 from processor.records.batch import Key
 from processor.records.key_groups import decode_key, encode_key
+from processor.state.batch_cache import BatchCache
 from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.snapshot import Block
 from processor.state.stored_keys import StoredKey, key_bytes
@@ -106,6 +107,10 @@ class RocksDbTable:
             else:
                 batch.put(at, encode(value))
         self._store.database.write(batch, self._store.write_options)
+
+    def front(self, *, entries_max: int) -> BatchCache:
+        """A write-back cache."""
+        return BatchCache(self, entries_max=entries_max)
 
     def blocks(self) -> Iterator[Block]:
         """All entries in the order of their key groups, from the snapshot that the store holds."""

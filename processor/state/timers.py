@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from processor.records.batch import Key
-from processor.state.batch_cache import BatchCache
+from processor.state.memory_values import MemoryValues
 from processor.state.stored_keys import StoredKey, author_key, key_bytes, normalise_key
 
 
 class TimerQueue:
     """Timers of one kind, in (time, encoded key) order: the same order in every run (B6)."""
 
-    def __init__(self, table: BatchCache, restored: Iterable[tuple[StoredKey, int]] = ()) -> None:
+    def __init__(self, table: MemoryValues, restored: Iterable[tuple[StoredKey, int]] = ()) -> None:
         self._table = table
         self._keys: dict[int, dict[StoredKey, None]] = {}
         self._times: list[int] = []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from processor.ids import CheckpointId, KeyGroupRange, key_groups_of
 from processor.records.key_groups import encode_key, key_group
-from processor.state.batch_cache import BatchCache
 from processor.state.memory_store import TimerTable
+from processor.state.memory_values import MemoryValues
 from processor.state.timers import TimerQueue
 from tests.unit.state.fakes import MAX_PARALLELISM
 
@@ -20,7 +20,7 @@ def fire(state: Any, until: int) -> list[tuple[int, Any]]:
 
 
 def make_queue() -> TimerQueue:
-    return TimerQueue(BatchCache(TimerTable(KeyGroupRange(0, MAX_PARALLELISM)), entries_max=None))
+    return TimerQueue(MemoryValues(TimerTable(KeyGroupRange(0, MAX_PARALLELISM))))
 
 
 def test_timers_fire_in_order_of_time_then_encoded_key_whatever_the_order_of_adding(open_state):
@@ -111,7 +111,7 @@ def test_case_28_restored_timers_all_fire_once_and_leave_nothing(open_state):
 
 def test_case_28_timers_that_come_and_go_leave_nothing_behind():
     """Neither in the index, nor as deletions of timers that no snapshot ever held."""
-    cache = BatchCache(TimerTable(KeyGroupRange(0, MAX_PARALLELISM)), entries_max=None)
+    cache = MemoryValues(TimerTable(KeyGroupRange(0, MAX_PARALLELISM)))
     queue = TimerQueue(cache)
     for time_ms in range(10_000):
         queue.add("a", time_ms)
