@@ -13,6 +13,8 @@ with warnings.catch_warnings():
     # It reads its schemas, while it is imported, by a function of the standard library on its way out.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+    from kafka.protocol.metadata.find_coordinator import CoordinatorType
     from kafka.protocol.producer.transaction import EndTxnRequest
 
 WAIT_S = 60.0
@@ -53,6 +55,22 @@ class Outsider:
 
         run: Callable[..., int] = self._client._manager.run
         return run(send)
+
+    def coordinators(self, name: str) -> tuple[int, int]:
+        """Node ids of the coordinators of the group and of the transactional id of this name."""
+        find, run = self._client._find_coordinator_ids, self._client._manager.run
+        group = run(find, [name], CoordinatorType.GROUP)[name]
+        return int(group), int(run(find, [name], CoordinatorType.TRANSACTION)[name])
+
+    def group_coordinator(self, group: str) -> int | None:
+        """Node id of a group's coordinator; None when nobody says."""
+        try:
+            found = self._client._manager.run(
+                self._client._find_coordinator_ids, [group], CoordinatorType.GROUP
+            )
+        except KafkaError:
+            return None
+        return int(found[group])
 
     def wait_ended(self, transactional_id: str) -> str:
         """Until no transaction of this id is open; returns its state."""
