@@ -26,7 +26,11 @@ class TableSpec:
 
 
 class KeyedTable(Protocol[T]):
-    """Values by key. Absent is None from ``get``; falsy and empty values are values like any other."""
+    """Values by key. Absent is None from ``get``; falsy and empty values are values like any other.
+
+    Keys are given in stored form: a step calls ``state.stored_keys.normalise`` once on the keys of a batch.
+    As Python compares them, True would be read and written as 1. Timers take and give authors' keys.
+    """
 
     def get(self, key: Key) -> T | None: ...
 
