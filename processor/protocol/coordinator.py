@@ -11,11 +11,11 @@ checkpoint's time-out, and meanwhile no further one starts. Late, doubled and un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from processor.ids import Attempt, CheckpointId, Marker, PublisherId, SubtaskId
 from processor.invariant import invariant
+from processor.protocol.checkpoint_policy import CheckpointPolicy
 from processor.protocol.coordinator_messages import (
     Action,
     Answer,
@@ -55,21 +55,11 @@ from processor.protocol.messages import (
     SubtaskPressed,
     SubtaskRunning,
 )
-from processor.protocol.pacing import Pacing, PacingPolicy
+from processor.protocol.pacing import Pacing
 from processor.protocol.pending_checkpoint import Collected, PendingCheckpoint, Request
 from processor.protocol.recovered import Recovered
 from processor.protocol.request_queue import CLOCK, RequestQueue, answers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointPolicy:
-    """Limits of the checkpoints of a job, in milliseconds; every state has a deadline (R25)."""
-
-    pacing: PacingPolicy
-    timeout_ms: int
-    decision_timeout_ms: int
-    publish_timeout_ms: int
-    tolerated_failures: int
+from processor.protocol.savepoint_copies import SavepointCopies, SavepointCopy
 
 
 class Coordinator:
@@ -99,6 +89,8 @@ class Coordinator:
         self._deciding: PendingCheckpoint | None = None
         self._decision_deadline_ms = 0
         self._publishing: DecidedCheckpoint | None = None
+        self._copies = SavepointCopies()
+        self._start_deadline_ms: int | None = None
         self._stopping = False
         self._over = False
 
@@ -122,13 +114,15 @@ class Coordinator:
 
     def next_ms(self) -> int | None:
         """When the next Tick is needed at the latest."""
-        times = [t for t in (self._pacing.next_ms(),) if t is not None]
+        times = [t for t in (self._pacing.next_ms(), self._copies.next_ms()) if t is not None]
         if self._pending is not None:
             times.append(self._pending.expires_ms)
         if self._deciding is not None:
             times.append(self._decision_deadline_ms)
         if self._publishing is not None:
             times.append(self._publishing.deadline_ms)
+        if self._starting and self._start_deadline_ms is not None:
+            times.append(self._start_deadline_ms)
         return min(times, default=None)
 
     def handle(self, event: Event, now_ms: int) -> tuple[Action, ...]:
@@ -137,6 +131,8 @@ class Coordinator:
             return (Ignored(event=event, why="the attempt is over"),)
         if getattr(event, "attempt", self._attempt) != self._attempt:
             return (Ignored(event=event, why="another attempt"),)
+        if self._start_deadline_ms is None:
+            self._start_deadline_ms = now_ms + self._policy.start_timeout_ms
         actions = self._dispatch(event, now_ms)
         return actions + self._trigger(now_ms)
 
@@ -161,8 +157,8 @@ class Coordinator:
                 return self._decision_taken(checkpoint, now_ms)
             case DecisionLost(checkpoint=checkpoint, by=by):
                 invariant(self._deciding is not None, "a lost place was asked for")
-                self._over = True
-                return (FencedByLog(checkpoint=checkpoint, by=by),)
+                refusals = self._refuse_all("a newer attempt of the job runs")
+                return (*refusals, FencedByLog(checkpoint=checkpoint, by=by))
             case DecisionUnknown(checkpoint=checkpoint, reason=reason):
                 return self._fail(f"it is not known whether checkpoint {checkpoint} was decided: {reason}")
             case PublicationDone():
@@ -192,9 +188,14 @@ class Coordinator:
         if subtask in self._ended:
             return ()
         self._ended.add(subtask)
-        if self._ended == self._subtasks and not self._stopping:
-            return self._queue.add(Request(kind=CheckpointKind.LAST), stopping=False)
+        if not self._stopping:
+            self._ask_last()
         return ()
+
+    def _ask_last(self) -> None:
+        """Once all input has ended, the next checkpoint is the last."""
+        if self._ended == self._subtasks:
+            self._queue.add_last()
 
     # --- starting a checkpoint
 
@@ -271,8 +272,8 @@ class Coordinator:
             self._stopping = False
             resume = ResumeSources(attempt=self._attempt, checkpoint=checkpoint)
             actions += (Broadcast(order=resume),)
-            if pending.request.kind is CheckpointKind.LAST:
-                actions += self._queue.add(pending.request, stopping=False)
+            # Also when the input has ended while a stop was on its way: nobody will say so again.
+            self._ask_last()
         actions += answers(pending.request, refused=reason)
         if self._failures.failed():
             actions += self._fail(f"checkpoint {checkpoint} failed, the last of too many in a row: {reason}")
@@ -352,6 +353,11 @@ class Coordinator:
     def _publish_deadline(self, reason: str) -> tuple[Action, ...]:
         publishing = self._publishing
         assert publishing is not None
+        if not publishing.missing:
+            return self._fail(
+                f"checkpoint {publishing.checkpoint} is published, but that was not recorded in time. Nothing is "
+                "lost: the next attempt looks at the markers."
+            )
         names = ", ".join(str(p) for p in sorted(publishing.missing))
         return self._fail(
             f"checkpoint {publishing.checkpoint} is decided but could not be published in time by {names}: "
@@ -369,18 +375,27 @@ class Coordinator:
         actions: tuple[Action, ...] = (Broadcast(order=order), Retain(checkpoint=checkpoint))
         request = publishing.request
         if request.savepoint:
+            deadline_ms = now_ms + self._policy.copy_timeout_ms
+            self._copies.begin(SavepointCopy(checkpoint=checkpoint, request=request, deadline_ms=deadline_ms))
             actions += (CopySavepoint(checkpoint=checkpoint, request=request),)
         else:
             actions += self._answer(request, checkpoint)
         return actions + self._decide(now_ms)
 
     def _savepoint_copied(self, event: SavepointCopied) -> tuple[Action, ...]:
+        copy = self._copies.end(event.request)
+        if copy is None:
+            return (Ignored(event=event, why="answered already"),)
         if event.failure:
-            stop = event.request.kind is CheckpointKind.STOP
-            actions: tuple[Action, ...] = (Answer(number=event.request.number, refused=event.failure),)
-            # The checkpoint is decided: the stop can only finish (R24), without its copy.
-            return actions + (self._end(finished=False) if stop else ())
-        return self._answer(event.request, event.checkpoint)
+            return self._copy_failed(copy, event.failure)
+        return self._answer(copy.request, copy.checkpoint)
+
+    def _copy_failed(self, copy: SavepointCopy, reason: str) -> tuple[Action, ...]:
+        # The refusal names the checkpoint, which is decided: a stop can only finish (R24), without its copy.
+        answer = Answer(number=copy.request.number, checkpoint=copy.checkpoint, refused=reason)
+        if copy.request.kind is CheckpointKind.STOP:
+            return (answer, *self._end(finished=False))
+        return (answer,)
 
     def _answer(self, request: Request, checkpoint: CheckpointId) -> tuple[Action, ...]:
         actions: tuple[Action, ...] = ()
@@ -399,14 +414,17 @@ class Coordinator:
     # --- ends
 
     def _end(self, *, finished: bool) -> tuple[Action, ...]:
-        self._over = True
-        return (*self._queue.refuse_all("the job has ended"), EndJob(finished=finished))
+        return (*self._refuse_all("the job has ended"), EndJob(finished=finished))
 
     def _fail(self, reason: str) -> tuple[Action, ...]:
+        return (*self._refuse_all(reason), FailAttempt(reason=reason))
+
+    def _refuse_all(self, reason: str) -> tuple[Action, ...]:
+        """The attempt is over: whoever still waits is told, once."""
         self._over = True
-        under_way = (self._pending, self._complete, self._deciding)
+        under_way = (self._pending, self._complete, self._deciding, self._publishing)
         others = [place.request for place in under_way if place is not None]
-        return (*self._queue.refuse_all(reason, others), FailAttempt(reason=reason))
+        return self._queue.refuse_all(reason, (*others, *self._copies.requests()))
 
     def _deadlines(self, now_ms: int) -> tuple[Action, ...]:
         if self._pending is not None and now_ms >= self._pending.expires_ms:
@@ -418,4 +436,11 @@ class Coordinator:
             )
         if self._publishing is not None and now_ms >= self._publishing.deadline_ms:
             return self._publish_deadline("no answer")
+        overdue = self._copies.overdue(now_ms)
+        if overdue is not None:
+            self._copies.end(overdue.request)
+            return self._copy_failed(overdue, "the copy of the savepoint took longer than its time-out")
+        if self._starting and self._start_deadline_ms is not None and now_ms >= self._start_deadline_ms:
+            late = ", ".join(str(subtask) for subtask in sorted(self._starting))
+            return self._fail(f"these subtasks did not start in time: {late}")
         return ()

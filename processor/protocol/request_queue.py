@@ -27,11 +27,12 @@ class RequestQueue:
             return (Answer(number=request.number, refused="the job is stopping"),)
         if len(self._waiting) >= REQUESTS_MAX:
             return (Answer(number=request.number, refused=f"{REQUESTS_MAX} requests are waiting already"),)
-        if request.kind is CheckpointKind.LAST:
-            self._waiting.insert(0, request)
-        else:
-            self._waiting.append(request)
+        self._waiting.append(request)
         return ()
+
+    def add_last(self) -> None:
+        """The end of a bounded job: before all others, and never refused, or the job would not end."""
+        self._waiting.insert(0, Request(kind=CheckpointKind.LAST))
 
     def next(self) -> Request | None:
         return self._waiting.pop(0) if self._waiting else None

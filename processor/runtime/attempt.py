@@ -17,7 +17,8 @@ from processor.fault_points import FaultHook
 from processor.ids import Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.subtasks import subtasks
-from processor.protocol.coordinator import CheckpointPolicy, Coordinator
+from processor.protocol.checkpoint_policy import CheckpointPolicy
+from processor.protocol.coordinator import Coordinator
 from processor.protocol.coordinator_messages import Tick
 from processor.protocol.messages import AssignSplits, CheckpointKind, Order
 from processor.protocol.pacing import PacingPolicy
