@@ -154,7 +154,8 @@ def _not_out(entry: CheckpointEntry) -> Recovery[tuple[PublisherId, ...]]:
         publisher
         for publisher, count in sorted(rows.items())
         if (marker := seen.markers.get(publisher)) is None
-        or (marker.checkpoint, marker.rows) != (entry.checkpoint, count)
+        or (marker.incarnation, marker.checkpoint, marker.rows)
+        != (entry.incarnation, entry.checkpoint, count)
     )
 
 
@@ -225,8 +226,7 @@ def _rewind_wanted(sealed: _Sealed, standing: _Standing | None) -> Recovery[_Rew
     last = log.newest_rewind()
     if last is not None and last.token == token:
         return None
-    if standing is not None:
-        _nothing_published_behind(sealed, standing, origin)
+    _nothing_published_behind(sealed, standing, origin)
     entry = Rewind(
         place=log.next_place,
         attempt=sealed.seal.attempt,
@@ -239,14 +239,20 @@ def _rewind_wanted(sealed: _Sealed, standing: _Standing | None) -> Recovery[_Rew
     return _RewindTo(entry=entry, floor=floor)
 
 
-def _nothing_published_behind(sealed: _Sealed, standing: _Standing, origin: OriginFound | None) -> None:
-    entry = standing.entry
+def _nothing_published_behind(
+    sealed: _Sealed, standing: _Standing | None, origin: OriginFound | None
+) -> None:
+    entry = standing.entry if standing is not None else None
     same_point = (
         origin is not None
+        and entry is not None
         and origin.incarnation == entry.incarnation
         and origin.checkpoint == entry.checkpoint
     )
-    if sealed.request.accept_duplicates or same_point or entry.parent == NO_CHECKPOINT:
+    # A branch that has only begun has published nothing; the branches that were left may have.
+    begun = entry is None or entry.parent == NO_CHECKPOINT
+    left = [e for e in sealed.log.entries if isinstance(e, Rewind) and e.parent != NO_CHECKPOINT]
+    if sealed.request.accept_duplicates or same_point or (begun and not left):
         return
     # The seal in force while the branch ran is the one before ours.
     seals = [e for e in sealed.log.entries if isinstance(e, Seal) and e.place < sealed.seal.place]
@@ -254,8 +260,8 @@ def _nothing_published_behind(sealed: _Sealed, standing: _Standing, origin: Orig
     again = sorted(used & {topic for sink in sealed.identity.sinks for topic in sink.targets})
     if again:
         raise LogConflict(
-            f"job '{sealed.identity.job}' has published up to checkpoint {entry.checkpoint} into {', '.join(again)}; "
-            f"starting from {sealed.request.origin} would publish some of it again.",
+            f"job '{sealed.identity.job}' has published up to checkpoint {sealed.log.newest_id} into "
+            f"{', '.join(again)}; starting from {sealed.request.origin} would publish some of it again.",
             remedy="Map its topics to others (kafka.<cluster>.topic_map), or start with --accept-duplicates.",
         )
 

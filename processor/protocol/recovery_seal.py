@@ -26,9 +26,12 @@ SEAL_TRIES_MAX = 16
 
 def seal_log(identity: JobIdentity, request: StartRequest) -> Recovery[tuple[LogRead, Seal]]:
     for _ in range(SEAL_TRIES_MAX):
+        # The markers first: an attempt that still runs decides and publishes meanwhile, and a log that was
+        # read before its markers would look as if it had lost its end.
+        seen = yield from _look(identity)
         read = yield from ask(ReadLog(), LogRead)
         log = read.log
-        yield from _look(identity, request, log)
+        _compare(seen, identity, request, log)
         _same_places(identity, request, log)
         incarnation = log.incarnation
         if incarnation is None:
@@ -49,12 +52,16 @@ def seal_log(identity: JobIdentity, request: StartRequest) -> Recovery[tuple[Log
     raise Fenced(f"{SEAL_TRIES_MAX} other attempts of job '{identity.job}' started at the same time")
 
 
-def _look(identity: JobIdentity, request: StartRequest, log: LogView) -> Recovery[None]:
+def _look(identity: JobIdentity) -> Recovery[MarkersSeen]:
     """R2: before anything is taken over, only look."""
     publishers: set[PublisherId] = set()
     for sink in identity.sinks:
         publishers.update(sink.publishers(identity.job))
-    seen = yield from ask(LookAtMarkers(publishers=tuple(sorted(publishers))), MarkersSeen)
+    return (yield from ask(LookAtMarkers(publishers=tuple(sorted(publishers))), MarkersSeen))
+
+
+def _compare(seen: MarkersSeen, identity: JobIdentity, request: StartRequest, log: LogView) -> None:
+    """R2: what was published is of this log, and the log, read afterwards, knows it."""
     for publisher, marker in sorted(seen.markers.items()):
         if marker is None or (request.take_over is not None and marker.incarnation == request.take_over):
             continue
