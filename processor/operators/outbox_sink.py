@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from processor.contracts.completion import Completion
 from processor.contracts.file_store import FileStore
 from processor.contracts.sink import Sink, SinkContext
-from processor.errors import BadRecord, Where
+from processor.errors import BadRecord, ProcessorError, Where
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import CheckpointId, PublisherId
 from processor.invariant import invariant
@@ -78,8 +78,44 @@ class OutboxSink(BaseOperator[V], Generic[V]):
         self._undecided_bytes = 0
 
     def on_batch(self, input: int, batch: Batch[V], out: Collector[V]) -> None:
-        for block in self._encode(batch):
+        try:
+            blocks = self._encode(batch)
+        except ProcessorError:
+            raise
+        except Exception as error:
+            if not self._failures.skips:
+                raise self._refused(batch, error) from error
+            blocks = self._one_by_one(batch)
+        for block in blocks:
             self._append(block)
+
+    def _one_by_one(self, batch: Batch[V]) -> Sequence[RowBlock]:
+        """The rows of the records that can be encoded; the others are counted (case 56)."""
+        blocks: list[RowBlock] = []
+        for index in range(len(batch)):
+            try:
+                blocks.extend(self._encode(batch.slice(index, index + 1)))
+            except ProcessorError:
+                raise
+            except Exception:
+                self._failures.skipped(1)
+        return blocks
+
+    def _refused(self, batch: Batch[V], error: Exception) -> BadRecord:
+        """The error for the first record that cannot be encoded; encoding has no effects, so it may be
+        repeated to find it."""
+        at = 0
+        for index in range(len(batch)):
+            try:
+                self._encode(batch.slice(index, index + 1))
+            except Exception:
+                at = index
+                break
+        return BadRecord(
+            f"the sink cannot encode the record: {type(error).__name__}: {error}.",
+            remedy="Mend the value or the format, or give the step on_error=Skip() to leave such records out.",
+            where=batch.where(at, self._failures.step),
+        )
 
     def _append(self, block: RowBlock) -> None:
         if not len(block):

@@ -60,8 +60,7 @@ class SplitWatermarks:
         if not active:
             return None
         slowest = min(state.largest_ms for state in active)
-        if slowest > MIN_TIME_MS:
-            self._watermark_ms = max(self._watermark_ms, slowest - self._disorder_ms)
+        self._watermark_ms = max(self._watermark_ms, slowest - self._disorder_ms)
         return self._watermark_ms
 
     def next_idle_ms(self, now_ms: int) -> int | None:

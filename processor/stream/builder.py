@@ -9,12 +9,12 @@ from typing import Any
 
 from processor.contracts.policy import Fail, Policy, Skip
 from processor.errors import JobError, Where
-from processor.ids import MAX_PARALLELISM_LIMIT, JobName, StepName
+from processor.ids import MAX_PARALLELISM_LIMIT, JobName, StepName, escape_name
 from processor.plan.graph import MAIN_OUTPUT, Edge, EdgeKind, EventTime, JobGraph, Step
 from processor.plan.types import accepts, parameter_type, show
 
 NAME_LENGTH_MAX = 100
-"""Names become parts of file names and of identities at brokers, which have limits of their own."""
+"""Of a name as file names and identities at brokers hold it (``ids.escape_name``), which have limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +125,11 @@ def checked_name(name: object, of: str) -> str:
         problem = "is empty"
     elif name != name.strip() or not name.isprintable():
         problem = f"{name!r} begins or ends with a blank, or holds a character that cannot be printed"
-    elif len(name) > NAME_LENGTH_MAX:
-        problem = f"'{name[:20]}…' has {len(name)} characters, and {NAME_LENGTH_MAX} are the limit"
+    elif len(escape_name(name)) > NAME_LENGTH_MAX:
+        problem = (
+            f"'{name[:20]}…' takes {len(escape_name(name))} characters in file names and identities, and "
+            f"{NAME_LENGTH_MAX} are the limit"
+        )
     else:
         return name
     raise JobError(f"the name of a {of} {problem}.", remedy=f"Give the {of} a short name of its own.")

@@ -230,7 +230,7 @@ class TextSink:
         return SinkPlace(cluster="memory", marker_store="memory", targets={"out": "out"})
 
     def encoder(self, context: SinkContext) -> TextRows:
-        return TextRows()
+        return TextRows(self._refuses)
 
     def publisher(self, context: SinkContext, identity: Any) -> Any:
         raise AssertionError("no operator publishes")
@@ -240,7 +240,12 @@ class TextSink:
 
 
 class TextRows:
+    def __init__(self, refuses: Callable[[Any], bool]) -> None:
+        self._refuses = refuses
+
     def encode(self, batch: Batch[Any]) -> Sequence[RowBlock]:
+        if any(map(self._refuses, batch.values)):
+            raise ValueError("refused")
         return [
             RowBlock(
                 topic="out",

@@ -187,6 +187,20 @@ def test_timers_set_by_a_timer_fire_in_the_same_watermark_if_due_also_over_many_
     assert max(map(len, step.out.batches)) <= EMIT_RECORDS_MAX
 
 
+def test_what_timers_emit_is_handed_on_while_others_still_wait():
+    """Or all that a watermark fires would be held in memory at once."""
+    handed_on: list[int] = []
+
+    class Watches(Chained):
+        def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
+            super().on_timer(time_ms, context)
+            handed_on.append(len(step.out.batches))
+
+    step = running(Watches)
+    step.feed(batch([0], keys=["a"])).watermark(2 * EMIT_RECORDS_MAX)
+    assert handed_on[-1] == 2
+
+
 class Ticking(KeyedProcess[str, int, tuple[int, TimeDomain | None]]):
     def on_record(self, value: int, /, context: Context[str, tuple[int, TimeDomain | None]]) -> None:
         context.timers.at_processing_time(context.processing_time_ms + value)

@@ -160,3 +160,22 @@ def test_a_row_too_large_for_an_outbox_goes_by_the_policy():
     step = sink(bench, policy=Skip()).feed(batch(["a", large, "b"]))
     assert bench.rows(step.cut(1).outboxes) == [b"a", b"b"]
     assert bench.counted == {"records_skipped": 1}
+
+
+def picky() -> OutboxSink[str]:
+    return OutboxSink(TextSink(refuses=lambda value: value == "bad"))
+
+
+def test_case_56_a_value_the_sink_cannot_encode_stops_at_its_record_and_names_it():
+    step = Bench().run(picky(), step="out")
+    with pytest.raises(BadRecord, match=r"step 'out', at lines/0 offset 7: .* ValueError: refused"):
+        step.feed(batch(["a", "b", "bad", "c"], offset=5))
+    assert step.cut(1).outboxes == ()
+
+
+def test_case_56_or_is_skipped_and_counted_by_policy():
+    bench = Bench()
+    step = bench.run(picky(), step="out", policy=Skip())
+    step.feed(batch(["a", "bad", "c", "bad"]))
+    assert bench.rows(step.cut(1).outboxes) == [b"a", b"c"]
+    assert bench.counted == {"records_skipped": 2}

@@ -108,7 +108,11 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an empty name": (lambda s: s.clicks.map("", gives_int), "name of a step is empty"),
     "a name with blanks": (lambda s: s.clicks.map(" a", gives_int), "begins or ends with a blank"),
     "a name with control characters": (lambda s: s.clicks.map("a\nb", gives_int), "cannot be printed"),
-    "a long name": (lambda s: s.clicks.map("x" * 101, gives_int), "101 characters"),
+    "a long name": (lambda s: s.clicks.map("x" * 101, gives_int), "takes 101 characters"),
+    "a name that is long once escaped": (
+        lambda s: s.clicks.map("字" * 12, gives_int),
+        "takes 108 characters",
+    ),
     "no name": (lambda s: s.clicks.map(gives_int, gives_int), "which is no str"),
     "no function": (lambda s: s.clicks.map("m", 5), "step 'm': the function is 5, which cannot be called"),
     "an async function": (lambda s: s.clicks.map("m", later), "step 'm'.*async"),
