@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka.admin import KafkaAdminClient
 
 from examples.job_process import JobProcess, reached
 from processor.audit.report import AuditReport
@@ -121,6 +121,16 @@ class Scenario:
         options = [word for assignment in self.assignments for word in ("--set", assignment)]
         return JobProcess(["-m", "processor", "run", self.reference, *options], self.folder / f"{name}.log")
 
+    def process_with_fault(self, points: str, act: str) -> JobProcess:
+        """The same job, which kills or stops itself at a point; ``fault_flag`` is there from then on."""
+        self.fault_flag.unlink(missing_ok=True)
+        command = ["-m", "tests.integration.fault_point_job", self.reference, points, act]
+        return JobProcess([*command, str(self.fault_flag), *self.assignments], self.folder / "fault.log")
+
+    @property
+    def fault_flag(self) -> Path:
+        return self.folder / "at-the-point"
+
     def feed(self, records: int, *, first: int = 0, seed: int = 1) -> None:
         """Write numbers ``first`` to ``first + records`` of every input partition."""
         feeder = Feeder(self.bootstrap, self.topic_in, seed=seed)
@@ -184,6 +194,9 @@ class Scenario:
     def open_transactions(self) -> list[str]:
         """Asked of the broker: transactions of this job that have not ended."""
         prefix = f"{escape_name(self.job_name)}."
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib
+            from kafka.admin import KafkaAdminClient
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
             listed = admin.list_transactions(state_filters=list(OPEN_STATES))
@@ -215,6 +228,7 @@ class Feeder:
         self._thread.start()
 
     def stop(self) -> None:
+        """May be called again."""
         self._ended.set()
         self._thread.join(OFFSETS_TIMEOUT_S)
         self.flush()

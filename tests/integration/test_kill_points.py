@@ -1,0 +1,124 @@
+"""SIGKILL at every named point of a checkpoint, of its publishing, and of a recovery; then the audit."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+
+REACH_TIMEOUT_S = 60.0
+
+# Three subtasks open three identities at the start: what they pass comes first, so later passings are named.
+RUNNING = [
+    "poll-before-process:20",
+    "positions-taken:4",
+    "barrier-injected:4",
+    "cut-taken:8",
+    "state-written-outbox-not:5",
+    "all-written-not-acknowledged:5",
+    "all-acknowledged:2",
+    "entry-synced-not-linked:4",
+    "linked-directory-not-synced:4",
+    "entry-taken-not-told:2",
+    "entry-taken-not-told:1,taken-over-marker-not-read:2",
+    "entry-taken-not-told:1,marker-read:2",
+    "half-sent:4",
+    "all-sent-not-committed:5",
+    "commit-sent-answer-not-seen:5",
+    "chunk-published:2",
+    "chunk-published:2,half-sent:1",
+    "chunk-published:4,all-sent-not-committed:1",
+    "some-sinks-published:1",
+    "some-sinks-published:2",
+    "published-not-recorded:2",
+    "older-half-deleted:2",
+]
+# Of a second start: the first one left a decided checkpoint of which nothing was published.
+RECOVERING = [
+    "recovery-sealed:1",
+    "recovery-before-publishing:1",
+    "taken-over-marker-not-read:1",
+    "half-sent:2",
+    "all-sent-not-committed:1",
+    "commit-sent-answer-not-seen:1",
+    "chunk-published:2,half-sent:1",
+    "some-sinks-published:1",
+    "published-not-recorded:1",
+    "recovery-after-publishing:1",
+    "recovery-opening:1",
+    "recovery-opening:2",
+    "recovery-opening:3",
+    "recovery-state-half-read:1",
+]
+# Where the store is at work, both are shown; elsewhere the one in memory will do.
+WITH_ROCKSDB = ["cut-taken:8", "all-written-not-acknowledged:5", "older-half-deleted:2"]
+RECOVERING_WITH_ROCKSDB = ["recovery-state-half-read:1"]
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> Scenario:
+    backend = getattr(request, "param", "memory")
+    return Scenario.make(kafka, tmp_path, job="count", backend=backend, parallelism=3)
+
+
+@pytest.fixture
+def feeder(scenario: Scenario) -> Iterator[Feeder]:
+    """Writes until it is stopped, so that every point comes to pass."""
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=5)
+    feeder.write(200)
+    feeder.start()
+    yield feeder
+    feeder.stop()
+
+
+@pytest.mark.parametrize(
+    ("points", "scenario"),
+    [(p, "memory") for p in RUNNING] + [(p, "rocksdb") for p in WITH_ROCKSDB],
+    indirect=["scenario"],
+)
+def test_r06_r09_r11_a_job_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
+    kill_at(scenario, points)
+    _go_on_and_check(scenario, feeder)
+
+
+@pytest.mark.parametrize(
+    ("points", "scenario"),
+    [(p, "memory") for p in RECOVERING] + [(p, "rocksdb") for p in RECOVERING_WITH_ROCKSDB],
+    indirect=["scenario"],
+)
+def test_r01_r11_r14_a_recovery_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
+    kill_at(scenario, "entry-taken-not-told:2")
+    kill_at(scenario, points)
+    _go_on_and_check(scenario, feeder)
+
+
+def kill_at(scenario: Scenario, points: str) -> None:
+    """Run the job until it kills itself there."""
+    process = scenario.process_with_fault(points, "kill")
+    process.start()
+    try:
+        code = process.wait(REACH_TIMEOUT_S)
+    finally:
+        process.kill()
+    assert code == -signal.SIGKILL, f"{points} was not reached:\n{process.said()}"
+
+
+def _go_on_and_check(scenario: Scenario, feeder: Feeder) -> None:
+    """Start it as everybody does, let it finish, look at everything."""
+    witness, process = scenario.witness(), scenario.process()
+    witness.start()
+    process.start()
+    try:
+        feeder.stop()
+        scenario.drain(process)
+        assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+    finally:
+        process.kill()
+        witness.stop()
+    scenario.check(witness)
