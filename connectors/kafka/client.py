@@ -6,7 +6,6 @@ connector sees ``cluster.py``. The development broker's helpers stand apart.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
-from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.client_failures import CLIENT_LOG, ClientFailures
 from connectors.kafka.client_groups import ConfluentGroup
 from connectors.kafka.client_producer import ConfluentProducer
 from connectors.kafka.client_reader import ConfluentReader
@@ -38,8 +37,6 @@ from connectors.kafka.settings import ClusterSettings
 from processor.errors import Unavailable
 
 T = TypeVar("T")
-
-CLIENT_LOG: Final = logging.getLogger("connectors.kafka.client")
 
 ANSWER_SLACK_S: Final = 5.0
 """Beyond the request's own time-out: the client library answers by then, or is broken."""
@@ -61,7 +58,12 @@ class ConfluentCluster:
     def __init__(self, name: str, settings: ClusterSettings) -> None:
         self._name = name
         self._settings = settings
-        self._properties = {"logger": CLIENT_LOG, "error_cb": _log_error, **settings.client_properties(name)}
+        self._errors = ClientFailures(name)
+        self._properties = {
+            "logger": CLIENT_LOG,
+            "error_cb": self._errors.heard,
+            **settings.client_properties(name),
+        }
         self._timeout_s = settings.request_timeout / 1_000
         self._lock = threading.Lock()
         self._admin_client: AdminClient | None = None
@@ -71,12 +73,10 @@ class ConfluentCluster:
         return self._name
 
     def cluster_id(self) -> str:
-        with failures_of(self._name, "asking for the cluster's id"):
-            return str(self._admin().list_topics("", timeout=self._timeout_s).cluster_id)
+        return str(self._metadata("asking for the cluster's id").cluster_id)
 
     def topic_names(self) -> frozenset[str]:
-        with failures_of(self._name, "listing topics"):
-            return frozenset(self._admin().list_topics(timeout=self._timeout_s).topics)
+        return frozenset(self._metadata("listing topics").topics)
 
     def describe(self, topics: Sequence[str]) -> Mapping[str, TopicDescription]:
         if not topics:
@@ -93,7 +93,7 @@ class ConfluentCluster:
             except KafkaException as failed:
                 if failed.args[0].name() in _MISSING:
                     continue
-                raise error_of(failed.args[0], self._name, f"describing topic '{topic}'") from failed
+                raise self._errors.error(failed.args[0], f"describing topic '{topic}'") from failed
             operations = found.authorized_operations
             described[topic] = TopicDescription(
                 topic_id=str(found.topic_id),
@@ -106,8 +106,7 @@ class ConfluentCluster:
         return self._config(ConfigResource(ConfigResource.Type.TOPIC, topic))
 
     def broker_config(self) -> Mapping[str, str] | None:
-        with failures_of(self._name, "asking for the brokers"):
-            brokers = self._admin().list_topics("", timeout=self._timeout_s).brokers
+        brokers = self._metadata("asking for the brokers").brokers
         return self._config(ConfigResource(ConfigResource.Type.BROKER, str(min(brokers))))
 
     def create_topic(self, topic: str, partitions: int) -> None:
@@ -118,7 +117,7 @@ class ConfluentCluster:
             self._answer(made, doing)
         except KafkaException as failed:
             if failed.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                raise error_of(failed.args[0], self._name, doing) from failed
+                raise self._errors.error(failed.args[0], doing) from failed
         self._wait_known(topic)
 
     def offsets(self, partitions: Sequence[Partition], at: OffsetAt) -> Mapping[Partition, int]:
@@ -136,16 +135,16 @@ class ConfluentCluster:
         return {partition: found.offset if found.offset >= 0 else None for partition, found in listed.items()}
 
     def consumer(self, group: str) -> RecordConsumer:
-        return ConfluentReader(self._name, self._properties, self._settings, group)
+        return ConfluentReader(self._errors, self._properties, self._settings, group)
 
     def group(self, group: str, *, waits: bool = True) -> OffsetsOfGroup:
-        return ConfluentGroup(self._name, self._properties, self._settings, group, waits=waits)
+        return ConfluentGroup(self._errors, self._properties, self._settings, group, waits=waits)
 
     def producer(
         self, transactional_id: str, *, transaction_timeout_ms: int, batch_bytes_max: int
     ) -> TransactionalProducer:
         return ConfluentProducer(
-            self._name,
+            self._errors,
             self._properties,
             self._settings,
             transactional_id,
@@ -156,7 +155,7 @@ class ConfluentCluster:
     def forget_group(self, group: str) -> None:
         doing = f"deleting group '{group}'"
         asked = self._admin().delete_consumer_groups([group], request_timeout=self._timeout_s)
-        with failures_of(self._name, doing):
+        with self._errors.within(doing):
             self._answer(asked[group], doing)
 
     def pause(self, wait_ms: int) -> None:
@@ -178,10 +177,21 @@ class ConfluentCluster:
             self._admin_client.poll(0)  # hands on what the client wants to log
             return self._admin_client
 
+    def _metadata(self, doing: str) -> Any:
+        with self._errors.within(doing):
+            try:
+                return self._admin().list_topics(timeout=self._timeout_s)
+            except KafkaException:
+                self._admin()  # it may have heard why
+                raise
+
     def _answer(self, future: Future[T], doing: str) -> T:
         """Raises KafkaException as it is, for callers that forgive some."""
         try:
             return future.result(self._timeout_s + ANSWER_SLACK_S)
+        except KafkaException:
+            self._admin()  # it may have heard why
+            raise
         except NotInTime as late:
             raise Unavailable(
                 f"Kafka cluster '{self._name}' did not answer within {self._timeout_s:.1f} s while {doing}.",
@@ -196,7 +206,7 @@ class ConfluentCluster:
         except KafkaException as failed:
             if failed.args[0].name() in _DENIED:
                 return None
-            raise error_of(failed.args[0], self._name, doing) from failed
+            raise self._errors.error(failed.args[0], doing) from failed
         return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
     def _listed(
@@ -212,7 +222,7 @@ class ConfluentCluster:
         found: dict[Partition, Any] = {}
         for where, future in asked.items():
             doing = f"asking for offsets of {where.topic}/{where.partition}"
-            with failures_of(self._name, doing):
+            with self._errors.within(doing):
                 found[Partition(where.topic, where.partition)] = self._answer(future, doing)
         return found
 
@@ -227,8 +237,3 @@ class ConfluentCluster:
             f"{READABLE_TOPIC_TIMEOUT_MS / 1_000:.0f} s.",
             remedy="Try again; look at the brokers if it stays so.",
         )
-
-
-def _log_error(failure: Any) -> None:
-    """Errors without a request of ours, such as a lost connection: the client mends them by itself."""
-    CLIENT_LOG.info("%s (%s)", failure.str(), failure.name())

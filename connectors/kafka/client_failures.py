@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from connectors.kafka.errors import error_for
+from connectors.kafka.errors import Meaning, entry_of, error_for
 from processor.errors import ProcessorError
 
+CLIENT_LOG: Final = logging.getLogger("connectors.kafka.client")
 
-@contextmanager
-def failures_of(cluster: str, doing: str) -> Iterator[None]:
-    """Raises what Kafka's errors within the block mean to the engine; ``doing`` completes "failed while"."""
-    try:
-        yield
-    except KafkaException as failed:
-        raise error_of(failed.args[0], cluster, doing) from failed
+HEARD_FOR_S: Final = 60.0
+"""How long a refusal heard on the side explains silence; the client repeats it at every new connection."""
 
 
-def error_of(failure: KafkaError, cluster: str, doing: str) -> ProcessorError:
-    """The engine's error for one of the client's."""
-    return error_for(failure.name(), failure.str(), doing=doing, cluster=cluster)
+class ClientFailures:
+    """The failures of all clients of one cluster.
+
+    A refused password or certificate closes connections, and the request that waits for one only runs out of
+    time. The client says why on the side, by its error callback: that is remembered and told instead.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._heard: KafkaError | None = None
+        self._heard_at_s = 0.0
+
+    def heard(self, failure: KafkaError) -> None:
+        """The error callback of every client: troubles without a request of ours."""
+        CLIENT_LOG.info("%s (%s)", failure.str(), failure.name())
+        if entry_of(failure.name()).meaning is Meaning.REFUSED:
+            with self._lock:
+                self._heard, self._heard_at_s = failure, time.monotonic()
+
+    @contextmanager
+    def within(self, doing: str) -> Iterator[None]:
+        """Raises what Kafka's errors in the block mean to the engine; ``doing`` completes "failed while"."""
+        try:
+            yield
+        except KafkaException as failed:
+            raise self.error(failed.args[0], doing) from failed
+
+    def error(self, failure: KafkaError, doing: str) -> ProcessorError:
+        """The engine's error for one of the client's."""
+        cause = failure
+        if entry_of(failure.name()).meaning is Meaning.SILENCE:
+            cause = self.reason_of_silence() or failure
+        return error_for(cause.name(), cause.str(), doing=doing, cluster=self._cluster)
+
+    def reason_of_silence(self) -> KafkaError | None:
+        """A refusal heard lately; it explains why nobody answers."""
+        with self._lock:
+            fresh = self._heard is not None and time.monotonic() - self._heard_at_s < HEARD_FOR_S
+            return self._heard if fresh else None

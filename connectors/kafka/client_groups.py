@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.client_failures import ClientFailures
 from connectors.kafka.cluster import GroupOffset, Partition
 from connectors.kafka.settings import ClusterSettings
 from processor.invariant import invariant
@@ -22,17 +22,17 @@ class ConfluentGroup:
 
     def __init__(
         self,
-        cluster: str,
+        errors: ClientFailures,
         properties: Mapping[str, Any],
         settings: ClusterSettings,
         group: str,
         *,
         waits: bool,
     ) -> None:
-        self._cluster = cluster
+        self._errors = errors
         self._group = group
         self._failures: list[KafkaError] = []
-        with failures_of(cluster, f"opening group '{group}'"):
+        with self._errors.within(f"opening group '{group}'"):
             self._consumer = Consumer(
                 {
                     **properties,
@@ -51,7 +51,7 @@ class ConfluentGroup:
         return self._consumer.consumer_group_metadata()
 
     def begin_commit(self, offsets: Mapping[Partition, GroupOffset]) -> None:
-        with failures_of(self._cluster, f"storing offsets of group '{self._group}'"):
+        with self._errors.within(f"storing offsets of group '{self._group}'"):
             self._consumer.commit(
                 offsets=[
                     TopicPartition(at.topic, at.number, stored.offset, metadata=stored.metadata)
@@ -64,18 +64,18 @@ class ConfluentGroup:
         self, partitions: Sequence[Partition], timeout_ms: int
     ) -> Mapping[Partition, GroupOffset | None]:
         doing = f"reading offsets of group '{self._group}'"
-        with failures_of(self._cluster, doing):
+        with self._errors.within(doing):
             answers = self._consumer.committed(
                 [TopicPartition(at.topic, at.number) for at in partitions], timeout=timeout_ms / 1_000
             )
             event = self._consumer.poll(0)  # runs the callback of commits that are done
         invariant(event is None or event.error() is not None, "a consumer without partitions reads nothing")
         if self._failures:
-            raise error_of(self._failures.pop(0), self._cluster, f"storing offsets of group '{self._group}'")
+            raise self._errors.error(self._failures.pop(0), f"storing offsets of group '{self._group}'")
         stored: dict[Partition, GroupOffset | None] = {}
         for answer in answers:
             if answer.error is not None:
-                raise error_of(answer.error, self._cluster, doing)
+                raise self._errors.error(answer.error, doing)
             found = GroupOffset(offset=answer.offset, metadata=answer.metadata or "")
             stored[Partition(answer.topic, answer.partition)] = found if answer.offset >= 0 else None
         return stored

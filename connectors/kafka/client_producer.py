@@ -10,7 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as ConfluentMessage
 
-from connectors.kafka.client_failures import error_of, failures_of
+from connectors.kafka.client_failures import ClientFailures
 from connectors.kafka.cluster import DeliveryFailure, GroupOffset, Partition
 from connectors.kafka.errors import Meaning, entry_of
 from connectors.kafka.settings import ClusterSettings
@@ -43,7 +43,7 @@ class ConfluentProducer:
 
     def __init__(
         self,
-        cluster: str,
+        errors: ClientFailures,
         properties: Mapping[str, Any],
         settings: ClusterSettings,
         transactional_id: str,
@@ -51,11 +51,11 @@ class ConfluentProducer:
         transaction_timeout_ms: int,
         batch_bytes_max: int,
     ) -> None:
-        self._cluster = cluster
+        self._errors = errors
         self._id = transactional_id
         self._failures: list[DeliveryFailure] = []
         self._open = False
-        with failures_of(cluster, f"opening producer '{transactional_id}'"):
+        with self._errors.within(f"opening producer '{transactional_id}'"):
             self._producer: Producer | None = Producer(
                 {
                     "queue.buffering.max.messages": 1_000_000,
@@ -79,11 +79,11 @@ class ConfluentProducer:
             )
 
     def initialise(self, timeout_ms: int) -> None:
-        with failures_of(self._cluster, f"taking over transactional id '{self._id}'"):
+        with self._errors.within(f"taking over transactional id '{self._id}'"):
             self._live().init_transactions(timeout_ms / 1_000)
 
     def begin(self) -> None:
-        with failures_of(self._cluster, f"beginning a transaction of '{self._id}'"):
+        with self._errors.within(f"beginning a transaction of '{self._id}'"):
             self._live().begin_transaction()
         self._open = True
 
@@ -105,7 +105,7 @@ class ConfluentProducer:
             producer.poll(0)
 
     def send_offsets(self, offsets: Mapping[Partition, GroupOffset], group: object, timeout_ms: int) -> None:
-        with failures_of(self._cluster, f"adding the marker to the transaction of '{self._id}'"):
+        with self._errors.within(f"adding the marker to the transaction of '{self._id}'"):
             self._live().send_offsets_to_transaction(
                 [
                     TopicPartition(at.topic, at.number, stored.offset, metadata=stored.metadata)
@@ -116,14 +116,14 @@ class ConfluentProducer:
             )
 
     def flush(self, timeout_ms: int) -> int:
-        with failures_of(self._cluster, f"sending the rows of '{self._id}'"):
+        with self._errors.within(f"sending the rows of '{self._id}'"):
             return self._live().flush(timeout_ms / 1_000)
 
     def failures(self) -> Sequence[DeliveryFailure]:
         return self._failures
 
     def commit(self, timeout_ms: int) -> None:
-        with failures_of(self._cluster, f"committing the transaction of '{self._id}'"):
+        with self._errors.within(f"committing the transaction of '{self._id}'"):
             self._live().commit_transaction(timeout_ms / 1_000)
         self._open = False
 
@@ -146,14 +146,14 @@ class ConfluentProducer:
         producer.poll(ROOM_POLL_S)
         if time.monotonic() > deadline_s:
             raise Retriable(
-                f"Kafka cluster '{self._cluster}' took no more rows of '{self._id}' in time: "
+                f"Kafka took no more rows of '{self._id}' in time: "
                 f"{len(producer)} are waiting in the client.",
                 remedy="Look at the brokers, or raise the cluster's publish_timeout.",
             )
 
     def _row_error(self, failure: KafkaError, row: int, topic: str) -> Exception:
         doing = f"sending a row of '{self._id}' to topic '{topic}'"
-        error = error_of(failure, self._cluster, doing)
+        error = self._errors.error(failure, doing)
         entry = entry_of(failure.name())
         if entry.meaning in (Meaning.ROW, Meaning.TOO_LARGE):  # of this row alone: it never left the client
             return PublishRefused(error.message, row=row, remedy="Leave it out with `processor outbox skip`.")

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from confluent_kafka import Consumer, TopicPartition
 
-from connectors.kafka.client_failures import failures_of
+from connectors.kafka.client_failures import ClientFailures
 from connectors.kafka.cluster import Message, Partition
 from connectors.kafka.settings import ClusterSettings
 
@@ -19,11 +19,11 @@ class ConfluentReader:
     """See ``cluster.RecordConsumer``."""
 
     def __init__(
-        self, cluster: str, properties: Mapping[str, Any], settings: ClusterSettings, group: str
+        self, errors: ClientFailures, properties: Mapping[str, Any], settings: ClusterSettings, group: str
     ) -> None:
-        self._cluster = cluster
+        self._errors = errors
         reading = settings.consumer
-        with failures_of(cluster, "opening a consumer"):
+        with self._errors.within("opening a consumer"):
             self._consumer = Consumer(
                 {
                     # By default it fetches again a second after its read-ahead was full, and starves us.
@@ -48,7 +48,7 @@ class ConfluentReader:
 
     def assign(self, starts: Mapping[Partition, tuple[int, int]]) -> None:
         # Never `assign`: given anew it forgets the running positions of the others.
-        with failures_of(self._cluster, "beginning to read partitions"):
+        with self._errors.within("beginning to read partitions"):
             self._consumer.incremental_assign(
                 [
                     TopicPartition(at.topic, at.number, offset)
@@ -59,20 +59,20 @@ class ConfluentReader:
             )
 
     def unassign(self, partitions: Sequence[Partition]) -> None:
-        with failures_of(self._cluster, "ending to read partitions"):
+        with self._errors.within("ending to read partitions"):
             self._consumer.incremental_unassign(_plain(partitions))
 
     def pause(self, partitions: Sequence[Partition]) -> None:
-        with failures_of(self._cluster, "pausing partitions"):
+        with self._errors.within("pausing partitions"):
             self._consumer.pause(_plain(partitions))
 
     def resume(self, partitions: Sequence[Partition]) -> None:
-        with failures_of(self._cluster, "resuming partitions"):
+        with self._errors.within("resuming partitions"):
             self._consumer.resume(_plain(partitions))
 
     def consume(self, records_max: int, wait_ms: int) -> Sequence[Message]:
         records_max = min(records_max, CONSUME_RECORDS_MAX)
-        with failures_of(self._cluster, "reading"):
+        with self._errors.within("reading"):
             messages = self._consumer.consume(records_max, 0)
             if not messages and wait_ms > 0:
                 # Asked for more than one, it would wait the whole time for the last of them.
