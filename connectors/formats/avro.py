@@ -13,6 +13,7 @@ import fastavro
 import msgspec
 from fastavro.schema import SchemaParseException
 
+from connectors.formats.decodable import check_decodable
 from processor.errors import JobError
 
 T = TypeVar("T")
@@ -49,16 +50,7 @@ class Avro(Generic[T]):
                 remedy="Give one as JSON text or as dicts and lists, as the Avro specification has it.",
             ) from error
         if not self._plain:
-            self._check_kind()
-
-    def _check_kind(self) -> None:
-        try:
-            msgspec.json.Decoder(self._kind)
-        except TypeError as error:
-            raise JobError(
-                f"Avro cannot give values of type {self._kind.__qualname__}: {error}.",
-                remedy="Use a dataclass or a msgspec.Struct, or leave the type out to get dicts.",
-            ) from error
+            check_decodable(kind, "Avro")
 
     def decode(self, data: bytes, /) -> T:
         """The datum. Raises ValueError for bytes left over, what fastavro and msgspec raise for the rest."""

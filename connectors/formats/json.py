@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from processor.errors import JobError
+from connectors.formats.decodable import check_decodable
 
 T = TypeVar("T")
 
@@ -22,16 +22,10 @@ class Json(Generic[T]):
     """
 
     def __init__(self, kind: type[T]) -> None:
+        check_decodable(kind, "Json")
         self._kind = kind
         # The codec's own functions, not methods around them: a source and a sink call them once a record.
-        try:
-            self.decode: Callable[[bytes], T] = msgspec.json.Decoder(kind).decode
-        except TypeError as error:
-            raise JobError(
-                f"Json cannot read values of type {getattr(kind, '__qualname__', kind)}: {error}.",
-                remedy="Use a dataclass, a msgspec.Struct, a TypedDict, or types made of str, int, float, "
-                "bool, list, dict and the like.",
-            ) from error
+        self.decode: Callable[[bytes], T] = msgspec.json.Decoder(kind).decode
         self.encode: Callable[[T], bytes] = msgspec.json.Encoder().encode
 
     def value_type(self) -> type[T]:

@@ -112,3 +112,12 @@ def test_a_field_the_schema_lacks_is_not_silently_dropped():
 def test_a_schema_that_is_none_is_refused_before_anything_runs(schema):
     with pytest.raises(JobError, match="Avro schema"):
         Avro(schema)
+
+
+class Socket:
+    """Nothing msgspec knows."""
+
+
+def test_a_type_that_cannot_be_made_is_refused_before_anything_runs():
+    with pytest.raises(JobError, match="Avro cannot read values of type Socket"):
+        Avro(SCHEMA, Socket)

@@ -59,6 +59,28 @@ def test_a_type_that_cannot_be_read_is_refused_by_name():
         Json(list[int] | list[str])  # type: ignore[arg-type]
 
 
+class Socket:
+    """Nothing msgspec knows."""
+
+
+@dataclass
+class Connection:
+    peers: dict[str, list[Socket | None]]
+    back: Connection | None = None
+
+
+@dataclass
+class Tree:
+    children: list[Tree]
+
+
+def test_a_type_of_which_no_record_could_be_read_is_refused_when_the_format_is_named():
+    for kind in (Socket, Connection):
+        with pytest.raises(JobError, match="nobody says how a Socket is read"):
+            Json(kind)
+    assert Json(Tree).decode(b'{"children": [{"children": []}]}') == Tree([Tree([])])
+
+
 def test_any_json_writes_whatever_it_gets():
     assert AnyJson().encode(Order("ann", 5)) == b'{"customer":"ann","cents":5}'
     assert AnyJson().encode([1, None, "x"]) == b'[1,null,"x"]'
