@@ -19,7 +19,7 @@ from connectors.kafka.take_over_pace import TakeOverPace
 from connectors.kafka.topic_limits import TopicLimits
 from processor.contracts.clock import Clock
 from processor.contracts.sink import TransactionLimits
-from processor.errors import ExternalRefusal, PublishRefused, Retriable, TooLarge, Unavailable
+from processor.errors import ExternalRefusal, ProcessorError, PublishRefused, Retriable, TooLarge, Unavailable
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import Marker, PublisherId
 from processor.invariant import invariant
@@ -148,14 +148,37 @@ class KafkaPublisher:
         return producer
 
     def _send(self, producer: TransactionalProducer, marker: Marker, rows: Iterable[RowBlock]) -> None:
-        markers = self._marker_store()
         deadline_ms = self._clock.monotonic_ms() + self._settings.publish_timeout
 
         def left_ms() -> int:
             return max(1, deadline_ms - self._clock.monotonic_ms())
 
-        producer.begin()
         sent = _SentRows()
+        producer.begin()
+        try:
+            self._send_rows_and_marker(producer, marker, rows, sent, left_ms)
+            self._faults(FaultPoint.ALL_SENT_NOT_COMMITTED)
+            producer.commit(left_ms())
+        except (PublishRefused, TooLarge):
+            raise
+        except ProcessorError as failed:
+            # Rows that were refused end the transaction, and whatever is called next fails for that: the
+            # row is the reason, or the same rows would be tried for ever.
+            producer.flush(FLUSH_SLICE_MS)
+            if producer.failures():
+                raise self._failure(producer.failures(), sent) from failed
+            raise
+        self._faults(FaultPoint.COMMIT_SENT_ANSWER_NOT_SEEN)
+
+    def _send_rows_and_marker(
+        self,
+        producer: TransactionalProducer,
+        marker: Marker,
+        rows: Iterable[RowBlock],
+        sent: _SentRows,
+        left_ms: Callable[[], int],
+    ) -> None:
+        markers = self._marker_store()
         for block in rows:
             if sent.rows == 0:
                 half = len(block) // 2
@@ -167,22 +190,20 @@ class KafkaPublisher:
         self._sent_topics.update(block.topic for block in sent.blocks)
         producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
         self._flush(producer, sent, left_ms())
-        self._faults(FaultPoint.ALL_SENT_NOT_COMMITTED)
-        producer.commit(left_ms())
-        self._faults(FaultPoint.COMMIT_SENT_ANSWER_NOT_SEEN)
 
     def _produce(
         self, producer: TransactionalProducer, sent: _SentRows, block: RowBlock, timeout_ms: int
     ) -> None:
         if len(block) == 0:
             return
+        before = sent.rows
+        sent.add(block)  # first: a row of it may be refused while the others are still handed over
         try:
             producer.produce(block, timeout_ms)
         except PublishRefused as refused:
             raise PublishRefused(
-                refused.message, row=sent.rows + refused.row, remedy=refused.remedy, where=refused.where
+                refused.message, row=before + refused.row, remedy=refused.remedy, where=refused.where
             ) from refused
-        sent.add(block)
         if producer.failures():
             raise self._failure(producer.failures(), sent)
 
@@ -218,9 +239,7 @@ class KafkaPublisher:
                 remedy="Decided output waits for it: make it again, or see `processor outbox list`.",
             )
 
-    def _failure(
-        self, failures: Sequence[DeliveryFailure], sent: _SentRows
-    ) -> PublishRefused | TooLarge | Exception:
+    def _failure(self, failures: Sequence[DeliveryFailure], sent: _SentRows) -> ProcessorError:
         """What rows that were not stored mean (R19, R30): the row to blame where it can be told."""
         doing = f"publishing {sent.rows} rows of '{self._identity}' to topic '{failures[0].topic}'"
         by_meaning: dict[Meaning, list[DeliveryFailure]] = {}

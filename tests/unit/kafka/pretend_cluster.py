@@ -16,7 +16,7 @@ from connectors.kafka.cluster import (
     Partition,
     TopicDescription,
 )
-from processor.errors import Unavailable
+from processor.errors import Retriable, Unavailable
 from processor.records.rows import RowBlock
 
 
@@ -136,6 +136,8 @@ class PretendProducer:
     fail_initialise: BaseException | None = None
     failed: list[DeliveryFailure] = field(default_factory=list)
     left_after_flush: int = 0
+    fail_produce_at: int | None = None
+    fail_offsets: BaseException | None = None
     fail_commit: BaseException | None = None
     flushed: bool = False
     blocks: list[RowBlock] = field(default_factory=list)
@@ -151,9 +153,13 @@ class PretendProducer:
         self.calls.append("begin")
 
     def produce(self, block: RowBlock, timeout_ms: int) -> None:
+        if self.fail_produce_at == len(self.blocks):
+            raise Retriable("the transaction is in error")
         self.blocks.append(block)
 
     def send_offsets(self, offsets: Mapping[Partition, GroupOffset], group: object, timeout_ms: int) -> None:
+        if self.fail_offsets is not None:
+            raise self.fail_offsets
         self.offsets.update(offsets)
 
     def flush(self, timeout_ms: int) -> int:

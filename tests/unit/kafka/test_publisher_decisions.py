@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from connectors.kafka.cluster import DeliveryFailure, GroupOffset, Partition, TopicDescription
@@ -179,6 +181,25 @@ def test_r30_a_size_error_of_one_row_is_for_good() -> None:
     with pytest.raises(PublishRefused) as refused:
         publisher.send(marker(1, 1), [rows(b"v")])
     assert refused.value.row == 0
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        {"fail_offsets": Retriable("the transaction is in error")},
+        {"fail_produce_at": 1},
+        {"fail_commit": Retriable("the transaction is in error")},
+    ],
+)
+def test_r30_the_refused_row_is_the_reason_and_not_what_fails_after_it(then: dict[str, Any]) -> None:
+    """A broker that answers quickly ends the transaction before the marker is added, or the rest is sent."""
+    cluster = PretendCluster()
+    cluster.next_producers = [PretendProducer(cluster, failed=[failure("INVALID_RECORD", b"b")], **then)]
+    publisher = publisher_on(cluster)
+    publisher.take_over()
+    with pytest.raises(PublishRefused) as refused:
+        publisher.send(marker(1, 2), [rows(b"a", b"b")])
+    assert refused.value.row == 1
 
 
 def test_no_right_to_write_is_for_good() -> None:
