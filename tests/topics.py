@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from confluent_kafka.admin import AdminClient
@@ -46,3 +46,10 @@ def create_topic(
 
     wait_until(has_leaders, TOPIC_TIMEOUT_S, f"all {partitions} partitions of {unique} have a leader")
     return unique
+
+
+def delete_topics(bootstrap: str, names: Sequence[str]) -> None:
+    """Drop topics that hold much; returns when the broker has agreed to."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for deleted in admin.delete_topics(list(names), request_timeout=TOPIC_TIMEOUT_S).values():
+        deleted.result(TOPIC_TIMEOUT_S)
