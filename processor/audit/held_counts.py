@@ -9,6 +9,7 @@ import msgspec
 
 from processor.audit.expectation import CountedState
 from processor.contracts.file_store import FileStore
+from processor.contracts.snapshot_format import REMOVED
 from processor.errors import JobError
 from processor.ids import KeyGroupRange, StepName
 from processor.protocol.entries import CheckpointEntry
@@ -29,7 +30,8 @@ def held_counts(
             remedy="Correct the audit's CountedState.",
         )
     for subtask in entry.subtasks:
-        for held in subtask.keyed:
+        counts: dict[Hashable, int] = {}
+        for held in subtask.keyed:  # each file holds what changed after the one before
             if held.step != state.step:
                 continue
             tables = read_snapshot_header(files, held.file).tables
@@ -37,4 +39,8 @@ def held_counts(
             codecs[state.name] = int
             for block in read_snapshot(files, held.file, everything, codecs):
                 if block.table == state.name:
-                    yield from zip(block.keys, block.values, strict=True)
+                    counts.update(zip(block.keys, block.values, strict=True))
+                elif block.table == state.name + REMOVED:
+                    for key in block.keys:
+                        counts.pop(key, None)
+        yield from counts.items()

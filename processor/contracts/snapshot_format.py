@@ -22,6 +22,11 @@ TIMER_TABLES = ("timers/event", "timers/processing")
 each of its timers. No declared state can have such a name."""
 
 
+REMOVED = "/removed"
+"""Behind the name of a table: its keys that are no longer there, in a snapshot that holds only what changed. For a
+table of timers each with its time; for others the value means nothing."""
+
+
 class SnapshotWriter(Protocol):
     """A snapshot being written. Used by one thread; ``finish`` or ``discard`` ends it."""
 

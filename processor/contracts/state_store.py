@@ -65,8 +65,13 @@ class KeyedState(Protocol):
     def timers(self) -> Timers: ...
 
     def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
-        """Freeze what changed since the last cut: bounded, no I/O. Completions run one after another, in
-        the order of their cuts, possibly on another thread; a discarded one is folded into the next."""
+        """Freeze what changed since the last cut: bounded, no I/O. The files together hold the state as it is
+        now, each on top of the ones before it. Completions run one after another, in the order of their cuts,
+        possibly on another thread; a discarded one is folded into the next."""
+        ...
+
+    def decided(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint is decided: later ones may build on its files (R22)."""
         ...
 
     def pressed(self) -> bool:

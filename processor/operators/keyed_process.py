@@ -237,6 +237,9 @@ class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
         return cut_keyed_state(self._state, checkpoint)
 
+    def decided(self, checkpoint: CheckpointId) -> None:
+        self._state.decided(checkpoint)
+
     def pressed(self) -> bool:
         return self._state.pressed()
 

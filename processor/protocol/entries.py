@@ -28,7 +28,11 @@ from processor.ids import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile:
-    """Keyed state of one step of one subtask, timers included."""
+    """Keyed state of one step of one subtask, timers included.
+
+    A subtask lists several files of a step in order: the first holds everything, each later one what changed
+    after the one before it.
+    """
 
     step: StepName
     file: FileRef

@@ -136,13 +136,15 @@ class BatchCache:
 
         return put
 
-    def freeze(self) -> None:
-        """The cut: what changed becomes a frozen part. Swaps references, whatever the size."""
+    def freeze(self) -> FrozenPart | None:
+        """The cut: what changed becomes a frozen part, if anything did. Swaps references, whatever the size."""
         self.settle()
         if self.changed:
             self._frozen = (FrozenPart(self.changed, self._store), *self._frozen)
             self.changed = {}
             self._restack()
+            return self._frozen[0]
+        return None
 
     def unwritten_parts(self) -> tuple[FrozenPart, ...]:
         """Frozen parts a completion has to write, oldest first: its own, and before it those of completions

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
 from processor.contracts.completion import Completion
-from processor.contracts.snapshot_format import TIMER_TABLES, SnapshotFormat, SnapshotWriter
+from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotFormat, SnapshotWriter
 from processor.contracts.state_store import KeyedStateRequest, KeyedTable, TableSpec
 from processor.fault_points import FaultPoint
 from processor.ids import CheckpointId, FileRef
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
-from processor.state.batch_cache import BatchCache, StoreTable
+from processor.state.batch_cache import BatchCache, FrozenPart, StoreTable
 from processor.state.memory_store import TimerTable
 from processor.state.memory_values import MemoryValues
-from processor.state.snapshot import BlockSource, CompletionLane, SnapshotCompletion, SnapshotStore
+from processor.state.snapshot import (
+    BlockSource,
+    Chain,
+    Changes,
+    CompletionLane,
+    SnapshotCompletion,
+    SnapshotStore,
+)
 from processor.state.timers import StepTimers, TimerQueue
 from processor.state.value_types import ValueType, describe_type, value_type
 
@@ -32,7 +40,11 @@ class StoredTable(StoreTable, BlockSource, Protocol):
         ...
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
-        """Take entries of a snapshot, before the first record."""
+        """Take entries of a snapshot, before the first record; they replace what is there."""
+        ...
+
+    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+        """Entries that are no longer there; for timers the values are their times."""
         ...
 
 
@@ -56,6 +68,16 @@ class Store(SnapshotStore, Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Undecided:
+    """A cut whose checkpoint may yet come to nothing."""
+
+    checkpoint: CheckpointId
+    frozen: Sequence[FrozenPart | None]
+    """What changed up to it since the cut before, for each table; None where nothing did."""
+    completion: SnapshotCompletion
+
+
 class LayeredState:
     """The KeyedState of both backends."""
 
@@ -75,6 +97,8 @@ class LayeredState:
         self._entries_max = cache_entries_max
         self._lane = CompletionLane()
         self._cuts = 0
+        self._chain = Chain()
+        self._undecided: list[_Undecided] = []
         share = max(1, (cache_entries_max or 0) // max(1, len(request.tables)))
         self._opened: dict[str, StoredTable] = {}
         self._caches: dict[str, BatchCache | MemoryValues] = {}
@@ -108,20 +132,46 @@ class LayeredState:
 
     def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
         """Swap dicts and remember references: microseconds, whatever the size of the state."""
-        for cache in self._caches.values():
-            cache.freeze()
+        frozen = [cache.freeze() for cache in self._caches.values()]
         self._cuts += 1
         # The token is drawn here, in the thread that draws all others, so that a seeded run repeats itself.
         name = f"{self._request.file_prefix}{self._request.token()}.state"
-        return SnapshotCompletion(
+        completion = SnapshotCompletion(
             number=self._cuts,
             lane=self._lane,
             parts=[part for cache in self._caches.values() for part in cache.unwritten_parts()],
+            changes=self._changes(frozen),
             store=self._store,
             tables=list(self._opened.values()),
             create=self._creator(name),
             describe=self._describe,
         )
+        self._undecided.append(_Undecided(checkpoint=checkpoint, frozen=frozen, completion=completion))
+        return completion
+
+    def _changes(self, frozen: Sequence[FrozenPart | None]) -> Changes | None:
+        """All that was frozen since the newest checkpoint known to be decided, this cut's included: a file of
+        an undecided one may be garbage, so nothing is built on it (R22)."""
+        if self._entries_max is not None:
+            return None
+        cuts = [*(undecided.frozen for undecided in self._undecided), frozen]
+        return Changes(
+            chain=self._chain,
+            parts=[
+                [part for cut in cuts if (part := cut[number]) is not None]
+                for number in range(len(self._caches))
+            ],
+        )
+
+    def decided(self, checkpoint: CheckpointId) -> None:
+        """See ``KeyedState.decided``."""
+        for index, undecided in enumerate(self._undecided):
+            if undecided.checkpoint == checkpoint:
+                invariant(undecided.completion.chain is not None, "what is decided was written")
+                assert undecided.completion.chain is not None
+                self._chain = undecided.completion.chain
+                del self._undecided[: index + 1]
+                return
 
     def pressed(self) -> bool:
         """To be asked once a batch; it also takes notice of what completions have written meanwhile."""
@@ -142,14 +192,15 @@ class LayeredState:
         self._described.append((name, described))
         self._caches[name] = cache
 
-    def _creator(self, name: str) -> Callable[[], SnapshotWriter]:
+    def _creator(self, name: str) -> Callable[[bool], SnapshotWriter]:
         request = self._request
-        return lambda: self._snapshots.create(
+        removed = [(table + REMOVED, "removed") for table, _ in self._described]
+        return lambda whole: self._snapshots.create(
             request.files.create(name),
             step=request.step,
             max_parallelism=request.max_parallelism,
             key_groups=request.key_groups,
-            tables=self._described,
+            tables=self._described if whole else [*self._described, *removed],
         )
 
     def _describe(self, file: FileRef) -> StateFile:
@@ -161,10 +212,15 @@ class LayeredState:
     def _restore(self) -> None:
         request = self._request
         codecs = {name: table.restored_as for name, table in self._opened.items()}
+        codecs |= {name + REMOVED: int for name in self._opened}
         half_read = False
         for state in request.restored:
             for entries in self._snapshots.read(request.files, state.file, request.key_groups, codecs):
-                self._opened[entries.table].restore(list(entries.keys), entries.values)
+                name = entries.table.removesuffix(REMOVED)
+                if name == entries.table:
+                    self._opened[name].restore(list(entries.keys), entries.values)
+                else:
+                    self._opened[name].forget(list(entries.keys), entries.values)
                 if not half_read:
                     request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
                     half_read = True

@@ -1,4 +1,4 @@
-"""State in this process's memory: a dict a table. Snapshots are whole each time.
+"""State in this process's memory: a dict a table, from which a snapshot is whole, or of what changed.
 
 Values are the authors' own objects where their type cannot be changed in place, and bytes where it can
 (``value_types``), so that nothing an author does after the cut reaches the completion.
@@ -18,6 +18,7 @@ from processor.contracts.state_store import TableSpec
 from processor.ids import KeyGroupRange
 from processor.invariant import invariant
 from processor.records.batch import Key
+from processor.state.batch_cache import Entries
 from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import Block
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
@@ -83,6 +84,25 @@ class MemoryTable:
                 values=found if shared else [msgspec.Raw(value) for value in found],
             )
 
+    def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
+        """These entries; True with those that are no longer there."""
+        shared = self._values.shared
+        rest = iter(entries.items())
+        while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
+            kept = [entry for entry in some if entry[1] is not None]
+            if kept:
+                keys, values = zip(*kept, strict=True)
+                yield (
+                    False,
+                    self._block(list(keys), list(values) if shared else list(map(msgspec.Raw, values))),
+                )
+            if len(kept) < len(some):
+                gone = [key for key, value in some if value is None]
+                yield True, self._block(gone, [0] * len(gone))
+
+    def _block(self, keys: list[StoredKey], values: list[Any]) -> Block:
+        return Block(groups=self._key_groups, keys=author_keys(keys), values=values)
+
     @property
     def restored_as(self) -> Any:
         """The type with which a snapshot's values are to be read."""
@@ -93,6 +113,11 @@ class MemoryTable:
         if not self._values.shared:
             values = [bytes(value) for value in values]
         self._base.update(zip(normalise(keys), values, strict=True))
+
+    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+        """Entries that are no longer there."""
+        for key in normalise(keys):
+            self._base.pop(key, None)
 
 
 class TimerTable:
@@ -129,6 +154,25 @@ class TimerTable:
                 keys=author_keys([key for key, _ in some]),
                 values=[time for _, time in some],
             )
+
+    def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
+        """These timers; True with those that have fired."""
+        rest: Iterator[Any] = iter(entries.items())
+        while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
+            for removed in (False, True):
+                timers = [timer for timer, value in some if (value is None) is removed]
+                if timers:
+                    block = Block(
+                        groups=self._key_groups,
+                        keys=author_keys([key for key, _ in timers]),
+                        values=[time for _, time in timers],
+                    )
+                    yield removed, block
+
+    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+        """Timers that have fired."""
+        for timer in zip(normalise(keys), values, strict=True):
+            self._base.pop(timer, None)
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
         self._base.update((timer, True) for timer in zip(normalise(keys), values, strict=True))

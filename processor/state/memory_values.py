@@ -84,12 +84,14 @@ class MemoryValues:
                 return part.entries[key] is not None
         return self._store.read(key) is not None
 
-    def freeze(self) -> None:
-        """The cut: swaps references, whatever the size."""
+    def freeze(self) -> FrozenPart | None:
+        """The cut: what changed becomes a frozen part, if anything did. Swaps references, whatever the size."""
         self.settle()
         if self.changed:
             self._frozen = (FrozenPart(self.changed, self._store), *self._frozen)
             self.changed = {}
+            return self._frozen[0]
+        return None
 
     def unwritten_parts(self) -> tuple[FrozenPart, ...]:
         """Oldest first, those of discarded completions included."""

@@ -35,9 +35,10 @@ from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
 from processor.contracts.state_store import TableSpec
 from processor.errors import SettingsError
 from processor.ids import KeyGroupRange
+from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.records.key_groups import decode_key, encode_key
-from processor.state.batch_cache import BatchCache
+from processor.state.batch_cache import BatchCache, Entries
 from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.snapshot import Block
 from processor.state.stored_keys import StoredKey, key_bytes
@@ -133,6 +134,17 @@ class RocksDbTable:
             entries.append((heads[crc32(encoded) % groups] + encoded, bytes(value)))
         self._store.collect(entries)
 
+    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+        """Entries that are no longer there."""
+        heads, groups = self._heads, self._groups
+        encoded = [encode_key(key) for key in keys]
+        self._store.drop([heads[crc32(key) % groups] + key for key in encoded])
+
+    def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
+        """Snapshots of this store are whole, so nobody asks for less."""
+        invariant(False, "a snapshot of this store is whole")
+        yield from ()
+
     def _verify(self, values: list[Any]) -> None:
         if self._values.shared:
             if not self._values.shallow:
@@ -164,7 +176,7 @@ class RocksDbStore:
         self.write_options.disable_wal = True  # type: ignore[method-assign,assignment]
         self._tables = 0
         self._snapshot: Snapshot | None = None
-        self._collected: list[tuple[bytes, bytes]] = []
+        self._collected: dict[bytes, bytes] = {}
         self._collected_bytes = 0
         self._ingested = 0
         self._closed = False
@@ -187,10 +199,18 @@ class RocksDbStore:
 
     def collect(self, entries: list[tuple[bytes, bytes]]) -> None:
         """Restored entries; every so many of them become one file of the database."""
-        self._collected.extend(entries)
+        self._collected.update(entries)  # later ones replace earlier ones
         self._collected_bytes += sum(len(key) + len(value) for key, value in entries)
         if len(self._collected) >= RESTORE_ENTRIES_MAX or self._collected_bytes >= RESTORE_BYTES_MAX:
             self._ingest()
+
+    def drop(self, keys: list[bytes]) -> None:
+        """Restored entries that are no longer there."""
+        self._ingest()
+        batch = WriteBatch(raw_mode=True)
+        for key in keys:
+            batch.delete(key)
+        self.database.write(batch, self.write_options)
 
     def restored(self) -> None:
         self._ingest()
@@ -207,7 +227,7 @@ class RocksDbStore:
     def _ingest(self) -> None:
         if not self._collected:
             return
-        entries, self._collected, self._collected_bytes = self._collected, [], 0
+        entries, self._collected, self._collected_bytes = list(self._collected.items()), {}, 0
         entries.sort()  # already in order when the snapshot was written by this store
         self._ingested += 1
         path = f"{self._path}.restored-{self._ingested}.sst"

@@ -1,4 +1,4 @@
-"""The completion of a cut: the frozen parts go into the store, then the whole store into a file."""
+"""The completion of a cut: the frozen parts go into the store; then what changed, or the whole store, into a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from processor.ids import FileRef, KeyGroupRange
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
-from processor.state.batch_cache import FrozenPart
+from processor.state.batch_cache import Entries, FrozenPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,13 @@ class Block:
 class BlockSource(Protocol):
     """One table as a snapshot takes it."""
 
-    def blocks(self) -> Iterator[Block]: ...
+    def blocks(self) -> Iterator[Block]:
+        """All entries."""
+        ...
+
+    def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
+        """These entries; True with those that are no longer there."""
+        ...
 
 
 class SnapshotStore(Protocol):
@@ -55,12 +61,53 @@ class CompletionLane:
         self.newest_begun = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Files that together hold the state of one decided checkpoint, each on top of the ones before."""
+
+    files: tuple[StateFile, ...] = ()
+    whole_entries: int = 0
+    """In the first file."""
+    changed_entries: int = 0
+    """In the others."""
+
+    def bears(self, more: int) -> bool:
+        """Whether another file of changes goes on top. Beyond as many changes as entries a whole file is cheaper
+        to restore, and costs no more than what was saved since the last one."""
+        return bool(self.files) and self.changed_entries + more <= max(self.whole_entries, CHANGES_MIN)
+
+
+CHANGES_MIN = 10_000
+"""Small states are not written whole just because most of them changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What changed since the checkpoint whose files are ``chain``: the frozen parts of each table, oldest first."""
+
+    chain: Chain
+    parts: Sequence[Sequence[FrozenPart]]
+
+    def entries(self) -> int:
+        return sum(len(part.entries) for table in self.parts for part in table)
+
+    def of_table(self, table: int) -> Entries:
+        """Later parts over earlier ones."""
+        parts = self.parts[table]
+        if len(parts) == 1:
+            return parts[0].entries
+        merged: Entries = {}
+        for part in parts:
+            merged.update(part.entries)
+        return merged
+
+
 class SnapshotCompletion:
     """One snapshot of one keyed state.
 
-    ``run`` gives one file, or none when the completion was discarded or the state closed before the end.
-    After ``discard`` the frozen part stays where it is until the next completion takes it along. A file that
-    was finished before the discard stays too: only files that an entry condemns are deleted (R22), and
+    ``run`` gives the files that hold it, or none when the completion was discarded or the state closed before
+    the end. After ``discard`` the frozen part stays where it is until the next completion takes it along. A file
+    that was finished before the discard stays too: only files that an entry condemns are deleted (R22), and
     sweeps of orphans find the rest.
     """
 
@@ -70,20 +117,25 @@ class SnapshotCompletion:
         number: int,
         lane: CompletionLane,
         parts: Sequence[FrozenPart],
+        changes: Changes | None,
         store: SnapshotStore,
         tables: Sequence[BlockSource],
-        create: Callable[[], SnapshotWriter],
+        create: Callable[[bool], SnapshotWriter],
         describe: Callable[[FileRef], StateFile],
     ) -> None:
+        """``changes``: what a file on top of decided ones would hold; None: every snapshot is whole.
+        ``create`` begins a file, told whether it is to be whole."""
         self._number = number
         self._lane = lane
         self._parts = parts
+        self._changes = changes
         self._store = store
         self._tables = tables
         self._create = create
         self._describe = describe
         self._discarded = False
-        self._result: tuple[StateFile, ...] = ()
+        self.chain: Chain | None = None
+        """The outcome; set once, by C."""
 
     def run(self) -> tuple[StateFile, ...]:
         """Raises UserCodeError for a value that is not of its declared type, Unavailable from the files."""
@@ -91,7 +143,12 @@ class SnapshotCompletion:
         while True:
             with self._lane.slice_lock:
                 if next(steps, _END) is _END:
-                    return self._result
+                    return self.files
+
+    @property
+    def files(self) -> tuple[StateFile, ...]:
+        """What ``run`` gives."""
+        return self.chain.files if self.chain is not None else ()
 
     def discard(self) -> None:
         """May be called from another thread while ``run`` is under way, which then ends at its next slice."""
@@ -111,26 +168,55 @@ class SnapshotCompletion:
                 yield
                 if self._stopped():
                     return
-        yield from self._write_file()
+        changes = self._changes
+        if changes is not None and changes.chain.bears(changes.entries()):
+            yield from self._write_changes(changes)
+        else:
+            yield from self._write_whole()
 
     def _stopped(self) -> bool:
         return self._discarded or self._lane.closed
 
-    def _write_file(self) -> Iterator[None]:
-        writer = self._create()
-        self._store.begin_snapshot()
+    def _write_changes(self, changes: Changes) -> Iterator[None]:
+        chain, more = changes.chain, changes.entries()
+        if more == 0:
+            self.chain = chain
+            return
+        writer = self._create(False)
         try:
             for number, table in enumerate(self._tables):
-                for block in table.blocks():
-                    writer.block(number, block.groups, block.keys, block.values)
+                for removed, block in table.changes(changes.of_table(number)):
+                    at = number + len(self._tables) if removed else number
+                    writer.block(at, block.groups, block.keys, block.values)
                     yield
                     if self._stopped():
                         return
             # Nothing after this line may fail: a finished file is either listed or an orphan.
-            self._result = (self._describe(writer.finish()),)
+            self.chain = Chain(
+                files=(*chain.files, self._describe(writer.finish())),
+                whole_entries=chain.whole_entries,
+                changed_entries=chain.changed_entries + more,
+            )
+        finally:
+            if self.chain is None:
+                writer.discard()
+
+    def _write_whole(self) -> Iterator[None]:
+        writer = self._create(True)
+        entries = 0
+        self._store.begin_snapshot()
+        try:
+            for number, table in enumerate(self._tables):
+                for block in table.blocks():
+                    entries += len(block.keys)
+                    writer.block(number, block.groups, block.keys, block.values)
+                    yield
+                    if self._stopped():
+                        return
+            self.chain = Chain(files=(self._describe(writer.finish()),), whole_entries=entries)
         finally:
             self._store.end_snapshot()
-            if not self._result:
+            if self.chain is None:
                 writer.discard()
 
 

@@ -22,7 +22,7 @@ from processor.contracts.state_store import KeyedState
 from processor.ids import CheckpointId, key_groups_of, owner_of
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import encode_key, key_group
-from processor.state import batch_cache, memory_store, rocksdb_store
+from processor.state import batch_cache, memory_store, rocksdb_store, snapshot
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.stored_keys import normalise_key
 from processor.storage.snapshot_file import SnapshotFiles
@@ -49,6 +49,7 @@ operations = st.one_of(
     st.tuples(st.just("cut"), st.none(), st.none()),
     st.tuples(st.just("step"), st.integers(1, 4), st.none()),
     st.tuples(st.just("discard"), st.sampled_from([0, -1]), st.none()),
+    st.tuples(st.just("decided"), st.none(), st.none()),
     st.tuples(st.just("pressed"), st.none(), st.none()),
     st.tuples(st.just("restore"), st.integers(1, 4), st.sampled_from(["memory", "rocksdb"])),
 )
@@ -88,6 +89,8 @@ class Pending:
 
     def __init__(self, subtasks: Subtasks, number: int, expected: Model, timers: set[Any]) -> None:
         self.expected, self.timers = dict(expected), set(timers)
+        self.states = list(subtasks.states)
+        self.number = number
         self.completions: list[Any] = [state.cut(CheckpointId(number)) for state in subtasks.states]
         self._work = [completion.steps() for completion in self.completions]
 
@@ -95,8 +98,13 @@ class Pending:
         """One slice of the first subtask that has any left; False when all are through."""
         return any(next(work, None) is None and not _exhausted(work) for work in self._work)
 
+    def decided(self) -> None:
+        """Its checkpoint is decided, and its subtasks hear of it."""
+        for state in self.states:
+            state.decided(CheckpointId(self.number))
+
     def result(self) -> list[StateFile]:
-        return [file for completion in self.completions for file in completion._result]
+        return [file for completion in self.completions for file in completion.files]
 
 
 def _exhausted(work: Any) -> bool:
@@ -116,6 +124,7 @@ def small_slices() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (memory_store, rocksdb_store):
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
+        patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
         patch.setattr(batch_cache, "MERGE_ENTRIES_MAX", 1)  # else no part would become a generation
         for table in (memory_store.MemoryTable, memory_store.TimerTable, rocksdb_store.RocksDbTable):
             patch.setattr(table, "write_entries_max", 2)
@@ -172,6 +181,9 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
                     for completion in gone.completions:
                         completion.discard()
                     assert not gone.step()
+            case "decided":
+                if done:
+                    done[-1].decided()
             case "pressed":
                 for state in subtasks.states:
                     state.pressed()
@@ -186,11 +198,11 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
                     model, timers = dict(last.expected), set(last.timers)
                     pending, done = [], [last]
         check_reads(subtasks, model)
-    for snapshot in done[-3:]:
-        subtasks.open("memory", 1, snapshot.result())
-        check_reads(subtasks, snapshot.expected)
+    for late in done[-3:]:
+        subtasks.open("memory", 1, late.result())
+        check_reads(subtasks, late.expected)
         due = {(time, encode_key(key)) for time, key in subtasks.states[0].timers.due_event(100)}
-        assert due == snapshot.timers
+        assert due == late.timers
     subtasks.close()
 
 
