@@ -19,7 +19,7 @@ CHECKPOINTS_ON = 3
 """How far the second attempt goes on before the first wakes."""
 
 PUBLISHING = [
-    "entry-synced-not-linked:4",
+    "recovery-opening:1,entry-synced-not-linked:3",
     "entry-taken-not-told:2",
     "entry-taken-not-told:1,taken-over-marker-not-read:2",
     "entry-taken-not-told:1,marker-read:2",
