@@ -68,8 +68,9 @@ class ConfluentProducer:
                     "partitioner": "murmur2_random",
                     "delivery.report.only.error": True,
                     "on_delivery": self._delivered,
-                    # Set, because librdkafka changes both silently for transactional producers.
-                    "message.timeout.ms": settings.publish_timeout,
+                    # Set, because librdkafka changes both silently for transactional producers. Longer than
+                    # the publish: its own deadline decides whether rows were too many or nobody answered.
+                    "message.timeout.ms": transaction_timeout_ms,
                     "socket.timeout.ms": min(SOCKET_TIMEOUT_MAX_MS, settings.publish_timeout),
                     "message.max.bytes": MESSAGE_BYTES_MAX,
                     "batch.size": min(settings.producer.batch_size, batch_bytes_max),
