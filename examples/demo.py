@@ -246,12 +246,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         demo = Demo(bootstrap, folder, random.Random(seed), chosen.lines)
         with Live(demo.progress.table(), console=console, refresh_per_second=4) as live:
             seconds = demo.run(chosen.kills, live)
+        console.print()
         console.print("auditing: counting again from the input with a plain fold ...")
         report = demo.audit()
     except (ProcessorError, dev_broker.MissingToolError, dev_broker.BrokerStartError, RuntimeError) as failed:
         console.print(f"the demo failed: {failed}", style="red", markup=False)
         return 1
-    console.print(report.text(), markup=False, highlight=False)
+    console.print(report.text(), markup=False, highlight=False, soft_wrap=True)
     console.print(result_table(demo, report, seconds))
     settings = " ".join(f"--set {assignment}" for assignment in demo.assignments)
     console.print(
@@ -259,7 +260,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"Look at it:   processor checkpoints list {JOB} --set checkpoint.directory={demo.checkpoints}\n"
         f"Go on:        processor run {REFERENCE} {settings}\n"
         "Write a job:  examples/ten_lines.py is one in ten lines\n"
-        "Stop Kafka:   make kafka-down",
+        "Stop Kafka:   make kafka-down\n"
+        "(`processor` is in .venv/bin when `make` has set it up)",
         markup=False,
         highlight=False,
         soft_wrap=True,
