@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.snapshot_format import SnapshotFormat
@@ -50,6 +50,9 @@ operations = st.one_of(
     st.tuples(st.just("step"), st.integers(1, 4), st.none()),
     st.tuples(st.just("discard"), st.sampled_from([0, -1]), st.none()),
     st.tuples(st.just("decided"), st.none(), st.none()),
+    # A cut that is written and decided at once, or while the one before is still being written: what is built on it.
+    st.tuples(st.just("checkpoint"), st.booleans(), st.none()),
+    st.tuples(st.just("checkpoint"), st.just(True), st.none()),
     st.tuples(st.just("pressed"), st.none(), st.none()),
     st.tuples(st.just("restore"), st.integers(1, 4), st.sampled_from(["memory", "rocksdb"])),
 )
@@ -184,6 +187,13 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
             case "decided":
                 if done:
                     done[-1].decided()
+            case "checkpoint":
+                pending.append(Pending(subtasks, number, model, timers))
+                while pending and (one or len(pending) > 1):
+                    if not pending[0].step():
+                        done.append(pending.pop(0))
+                if done:
+                    done[-1].decided()
             case "pressed":
                 for state in subtasks.states:
                     state.pressed()
@@ -210,6 +220,36 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
 @pytest.mark.parametrize("backend", ["memory", "rocksdb"])
 @settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(operations, max_size=60))
+# What is removed on top of a decided file.
+@example(
+    steps=[
+        ("put", 1, ("number", 3)),
+        ("timer", 1, 7),
+        ("checkpoint", True, None),
+        ("remove", 1, "number"),
+        ("fire", 9, None),
+        ("checkpoint", True, None),
+        ("restore", 2, "rocksdb"),
+    ]
+)
+# A checkpoint that came to nothing, and one cut before the news of the one before came: both changes go along.
+@example(
+    steps=[
+        ("put", 1, ("number", 3)),
+        ("checkpoint", True, None),
+        ("put", 2, ("number", 4)),
+        ("cut", None, None),
+        ("step", 4, None),
+        ("step", 4, None),
+        ("step", 4, None),
+        ("put", 3, ("number", 5)),
+        ("cut", None, None),
+        ("decided", None, None),
+        ("put", 4, ("number", 6)),
+        ("cut", None, None),
+        ("restore", 3, "memory"),
+    ]
+)
 def test_snapshot_restore_continue_shows_what_a_dict_would_show(snapshots, backend, steps):
     with tempfile.TemporaryDirectory() as root, small_slices():
         run_law(steps, FORMATS[snapshots], backend, Path(root))
