@@ -30,6 +30,10 @@ _CHECK = Struct("<I")
 
 _HEADER, _BLOCK, _END = 1, 2, 3
 
+WRITE_BYTES = 256 * 1024
+"""Handed to the file at once. Each write and each hash lets the interpreter go, and beside a busy thread getting it
+back takes longer than the write."""
+
 
 class BlockWriter:
     """Writes blocks to a new file. Not finished means not readable."""
@@ -39,7 +43,8 @@ class BlockWriter:
         self._writer = writer
         start = _START.pack(magic, version)
         self._check = crc32(start)
-        writer.write(start)
+        self._waiting = [start]
+        self._waiting_bytes = len(start)
         self._part(_HEADER, header)
 
     def block(self, body: bytes) -> None:
@@ -49,6 +54,7 @@ class BlockWriter:
     def finish(self) -> FileRef:
         """Write the end and make the file durable. Raises Unavailable."""
         self._part(_END, b"")
+        self._flush()
         return self._writer.finish()
 
     def discard(self) -> None:
@@ -59,7 +65,16 @@ class BlockWriter:
         invariant(len(body) <= BLOCK_BYTES_MAX, "a block is within its limit when it is written")
         start = _PART.pack(kind, len(body))
         self._check = crc32(body, crc32(start, self._check))
-        self._writer.write(b"".join((start, _CHECK.pack(self._check), body)))
+        self._waiting += (start, _CHECK.pack(self._check), body)
+        self._waiting_bytes += len(start) + len(body)
+        if self._waiting_bytes >= WRITE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self._writer.write(data)
 
 
 def read_blocks(store: FileStore, ref: FileRef, *, magic: bytes, version: int) -> Iterator[memoryview]:
