@@ -66,11 +66,7 @@ def run_job(
     two_writer_test(directory.log, other.log, chance.token)
     state = JobState()
     control = Control(plan.job, state, metrics, clock)
-    gc.set_threshold(SWITCH_INTERVAL_S = 0.001
-"""How soon a background thread gets the interpreter from the busy one. At Python's 5 ms a completion that needs it
-for 0.3 s took 3 s, and checkpoints followed each other as slowly."""
-
-YOUNG_OBJECTS_MAX, 50, 100)
+    gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     parts = AttemptParts(
         plan=plan,
