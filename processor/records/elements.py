@@ -28,7 +28,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """This input is silent; event time does not wait for it until its next element."""
+    """This input is silent; event time does not wait for it until its next watermark."""
 
 
 @dataclass(frozen=True, slots=True)

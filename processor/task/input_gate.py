@@ -112,7 +112,7 @@ class InputGate:
         element = receiver.take()
         match element:
             case Batch():
-                self._silent[index] = False
+                # A silent channel stays so: a source without event time sends records and never a watermark.
                 return Records(input=input, batch=element)
             case Watermark(time_ms=time_ms):
                 self._silent[index] = False

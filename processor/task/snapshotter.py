@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from processor.contracts.clock import Clock
 from processor.contracts.completion import Completion
 from processor.contracts.executor import Executor
+from processor.errors import EngineBug
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, CheckpointId, SubtaskId
 from processor.operators.operator import OperatorSnapshot
@@ -83,6 +84,8 @@ class Snapshotter:
             # What was frozen folds into the next snapshot; nothing of it is lost.
             self._outstanding.remove(completion)
             completion.discard()
+            if isinstance(error, EngineBug) or not isinstance(error, Exception):
+                raise error  # a bug is no failed checkpoint that may be tolerated
             self._report(
                 Declined(
                     attempt=self._attempt,

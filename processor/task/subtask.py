@@ -108,7 +108,8 @@ class Subtask:
         return pressed
 
     def next_processing_time_ms(self) -> int | None:
-        return None if self._part.stopped else self.parts.chain.next_processing_time_ms()
+        over = self._part.stopped or self.ended
+        return None if over else self.parts.chain.next_processing_time_ms()
 
     def handle(self, order: Order) -> None:
         """Act on an order of the coordinator; late and doubled ones do nothing (R26)."""
@@ -120,10 +121,12 @@ class Subtask:
                 self._part.aborted(checkpoint)
                 self.intake.aborted(checkpoint)
                 self.parts.chain.aborted(checkpoint)
+                self._told_pressed = False
             case ResumeSources(checkpoint=checkpoint):
                 self._part.resumed(checkpoint)
             case CheckpointDecided(checkpoint=checkpoint):
                 self.parts.chain.decided(checkpoint)
+                self._told_pressed = False  # who is still full needs another checkpoint
             case CheckpointCompleted(checkpoint=checkpoint):
                 self.parts.chain.completed(checkpoint)
             case AssignSplits(step=step, splits=splits):
@@ -165,6 +168,8 @@ class Subtask:
         parts.report(SubtaskEnded(attempt=parts.attempt, subtask=self.id))
 
     def _run_timers(self) -> bool:
+        if self.ended:  # what a timer emits now would come behind the end of input
+            return False
         due_ms = self.parts.chain.next_processing_time_ms()
         if due_ms is None:
             return False
