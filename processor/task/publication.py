@@ -15,6 +15,7 @@ from processor.contracts.sink import Publisher, TransactionLimits
 from processor.errors import Fenced, LogConflict, PublishRefused, Retriable, TooLarge, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Marker, PublisherId
+from processor.invariant import invariant
 from processor.protocol.entries import OutboxFile
 from processor.protocol.messages import Publication
 from processor.protocol.publishing import (
@@ -79,7 +80,7 @@ def publish(
     tries = _Tries(publication.publisher, tools)
     limits = publisher.limits
     while True:
-        from_row = 0
+        from_row, sent = 0, limits.rows_max
         try:
             seen = publisher.take_over()
             verdict = judge_publication(
@@ -94,11 +95,15 @@ def publish(
                 return wanted.marker(wanted.rows)
             from_row = start
             chunk = _chunk(tools.files, publication.outboxes, from_row, limits, settlement.leave_out)
+            sent = sum(map(len, chunk.blocks))
             publisher.send(wanted.marker(chunk.until), chunk.blocks)
         except TooLarge as error:
-            if limits.rows_max == 1:
+            if sent <= 1:
                 raise _refused(publication.publisher, wanted, from_row, error.message) from error
-            limits = replace(limits, rows_max=max(1, min(limits.rows_max, wanted.rows - from_row) // 2))
+            # Half of what was sent, which bytes_max may have kept far below rows_max. Each try has the whole
+            # time-out: a chunk that is too slow would otherwise be tried in full again by the next publish.
+            limits = replace(limits, rows_max=sent // 2)
+            tries.progressed()
             tries.again(error)
         except Retriable as error:
             tries.again(error)
@@ -198,6 +203,7 @@ def _chunk(
         size += sum(len(value) for value in taken.values if value is not None)
         if rows >= rows_max or size >= limits.bytes_max:
             break
+    invariant(rows > 0, "an outbox has the rows that its entry counts")
     until = from_row + rows
     return _Chunk(blocks=blocks, until=leave_out.stop if until in leave_out else until)
 
@@ -221,7 +227,7 @@ class _Tries:
         self._pause_ms = PAUSE_FIRST_MS
 
     def progressed(self) -> None:
-        """A transaction went through: the time-out is for each, not for all of them."""
+        """A transaction went through, or is made smaller: the time-out is for each, not for all of them."""
         self._deadline_ms = self._tools.clock.monotonic_ms() + self._tools.timeout_ms
         self._pause_ms = PAUSE_FIRST_MS
 
