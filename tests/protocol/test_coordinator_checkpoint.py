@@ -8,6 +8,7 @@ from processor.errors import EngineBug
 from processor.ids import CheckpointId, PublisherId, StepName
 from processor.protocol.coordinator_messages import (
     Answer,
+    Broadcast,
     CopySavepoint,
     Decide,
     DecisionLost,
@@ -21,6 +22,7 @@ from processor.protocol.coordinator_messages import (
 )
 from processor.protocol.messages import (
     CheckpointCompleted,
+    CheckpointDecided,
     CheckpointKind,
     InjectBarrier,
     PublicationDone,
@@ -78,16 +80,16 @@ def test_a_whole_checkpoint_goes_in_order_and_everybody_is_told():
     assert decide.expected == ((SINK, marker(RESTORED, 0)),)
     assert [snapshot.subtask for snapshot in decide.subtasks] == list(SUBTASKS)
 
-    (told,) = rig.do(DecisionTaken(checkpoint=checkpoint))
-    (publication,) = told.order.publications
+    (told,) = orders(rig.do(DecisionTaken(checkpoint=checkpoint)), CheckpointDecided)
+    (publication,) = told.publications
     assert (publication.publisher, publication.rows, publication.expected) == (SINK, 2, marker(RESTORED, 0))
     assert rig.coordinator.decided == checkpoint
     assert rig.coordinator.waiting_for() == (SINK,)
 
-    assert rig.publish(told.order) == (RecordPublished(checkpoint=checkpoint),)
+    assert rig.publish(told) == (RecordPublished(checkpoint=checkpoint),)
     assert rig.coordinator.waiting_for() == ()
     completed, retain, answer = rig.do(PublishedRecorded(checkpoint=checkpoint))
-    assert completed.order == CheckpointCompleted(attempt=ATTEMPT, checkpoint=checkpoint)
+    assert completed == Broadcast(order=CheckpointCompleted(attempt=ATTEMPT, checkpoint=checkpoint))
     assert retain == Retain(checkpoint=checkpoint)
     assert answer == Answer(number=1, checkpoint=checkpoint)
 
@@ -145,7 +147,7 @@ def test_r09_what_is_decided_is_never_decided_twice_though_a_subtask_missed_the_
     (decide,) = rig.acknowledge_all(second, outbox(first), outbox(second, rows=3))
     assert isinstance(decide, Decide)
     assert [box.cut for snapshot in decide.subtasks for box in snapshot.outboxes] == [second]
-    (order,) = [action.order for action in rig.do(DecisionTaken(checkpoint=second))]
+    (order,) = orders(rig.do(DecisionTaken(checkpoint=second)), CheckpointDecided)
     assert [publication.rows for publication in order.publications] == [3]
 
 

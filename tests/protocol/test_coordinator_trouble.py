@@ -352,7 +352,7 @@ def test_r25_every_state_ends_by_ticks_alone(state_of):
     assert not some(rig.said, FailAttempt)
     assert not some(rig.said, EndJob)
     rig.after(1)
-    ended = some(rig.said, FailAttempt) or some(rig.said, EndJob)
+    ended = bool(some(rig.said, FailAttempt)) or bool(some(rig.said, EndJob))
     if state_of is copying:  # the job runs on; the request is over
         assert some(rig.said, Answer)[0].refused
     else:

@@ -405,6 +405,7 @@ def test_r03_fresh_takes_two_entries_and_changes_the_branch():
     seal, rewind, start = world.entries[-3:]
     assert isinstance(seal, Seal)
     assert isinstance(rewind, Rewind)
+    assert isinstance(start, CheckpointEntry)
     assert (rewind.token, rewind.origin, rewind.parent) == (FRESH, FRESH, 2)
     assert (start.checkpoint, start.parent) == (3, NO_CHECKPOINT)
     assert recovered.entry == start

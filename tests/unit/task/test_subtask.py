@@ -1,0 +1,246 @@
+"""A subtask with real operators: the cut and its completion, timers, pressure, the end, closing."""
+
+from __future__ import annotations
+
+import pytest
+
+from processor.channels.memory import MemoryChannel
+from processor.contracts.completion import Completion
+from processor.errors import EngineBug, Unavailable
+from processor.ids import Attempt, CheckpointId
+from processor.operators.operator import EMPTY_SNAPSHOT, OperatorSnapshot
+from processor.operators.outbox_sink import OutboxSink
+from processor.protocol.messages import (
+    AbortCheckpoint,
+    CheckpointCompleted,
+    CheckpointDecided,
+    CheckpointKind,
+    SubtaskPressed,
+)
+from processor.records.batch import Batch
+from processor.records.elements import Barrier, EndOfInput, Watermark
+from processor.task.channel_intake import ChannelIntake
+from processor.task.input_gate import InputGate
+from tests.unit.operators.kit import SetClock
+from tests.unit.task.kit import ATTEMPT, MemorySink, Outside, PassOn, Rig
+
+
+def batch(*values) -> Batch:
+    return Batch(values=list(values), timestamps=[0] * len(values))
+
+
+def barrier(checkpoint: int, kind: CheckpointKind = CheckpointKind.PERIODIC) -> Barrier:
+    return Barrier(attempt=Attempt(1), checkpoint=CheckpointId(checkpoint), kind=kind)
+
+
+class Inner:
+    """A subtask between channels."""
+
+    def __init__(self, *operators, channels: int = 1, **more) -> None:
+        self.rig = Rig(operators or (PassOn(),), **more)
+        self.channels = [MemoryChannel(100) for _ in range(channels)]
+        gate = InputGate([(0, channel) for channel in self.channels])
+        self.rig.subtask.connect(ChannelIntake(self.rig.subtask, gate))
+
+    def feed(self, *elements, channel: int = 0) -> Inner:
+        for element in elements:
+            self.channels[channel].send(element)
+        self.rig.run()
+        return self
+
+    def abort(self, checkpoint: int) -> None:
+        order = AbortCheckpoint(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), reason="")
+        self.rig.subtask.handle(order)
+
+    def decided(self, checkpoint: int) -> None:
+        order = CheckpointDecided(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), publications=())
+        self.rig.subtask.handle(order)
+
+
+class Failing(PassOn):
+    """Its completions raise what they are told to."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error: BaseException | None = error
+        self.discarded = 0
+
+    def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
+        operator = self
+
+        class Broken:
+            def run(self) -> OperatorSnapshot:
+                if operator.error is not None:
+                    raise operator.error
+                return EMPTY_SNAPSHOT
+
+            def discard(self) -> None:
+                operator.discarded += 1
+
+        return Broken()
+
+
+# --- the cut
+
+
+def test_the_barrier_goes_on_before_the_snapshot_is_written():
+    inner = Inner().feed(batch("a"), barrier(1), batch("b"))
+    assert inner.rig.sent() == [["a"], "barrier 1", ["b"]]
+    assert inner.rig.reports == [], "nothing is written in the subtask's thread"
+    (ack,) = inner.rig.acknowledged()
+    assert (ack.attempt, ack.checkpoint, ack.snapshot.subtask) == (
+        ATTEMPT,
+        1,
+        inner.rig.subtask.id,
+    )
+
+
+def test_r09_every_acknowledgement_lists_all_undecided_outboxes():
+    inner = Inner(OutboxSink(MemorySink(Outside())))
+    inner.feed(batch("a"), barrier(1), batch("b"), barrier(2))
+    first, second = inner.rig.acknowledged()
+    assert [box.cut for box in first.snapshot.outboxes] == [1]
+    assert [box.cut for box in second.snapshot.outboxes] == [1, 2]
+    inner.abort(1)
+    inner.decided(2)
+    third = inner.feed(batch("c"), barrier(3)).rig.acknowledged()[-1]
+    assert [box.cut for box in third.snapshot.outboxes] == [3]
+
+
+def test_r09_reading_up_to_a_barrier_goes_on_though_the_outbox_is_full():
+    operator = PassOn()
+    operator.full = True
+    inner = Inner(operator)
+    for element in (batch("a"), barrier(1)):
+        inner.channels[0].send(element)
+    inner.rig.run(pressed=True)
+    assert inner.rig.sent() == [["a"], "barrier 1"]
+
+
+def test_a_completion_that_fails_declines_by_name_and_discards():
+    operator = Failing(Unavailable("no space left on device"))
+    inner = Inner(operator).feed(barrier(1))
+    (declined,) = inner.rig.declined()
+    assert (declined.checkpoint, declined.subtask) == (1, inner.rig.subtask.id)
+    assert declined.reason == "Unavailable: no space left on device"
+    assert operator.discarded == 2, "by the chain and by the subtask: it is idempotent"
+    operator.error = None
+    assert inner.feed(barrier(2)).rig.acknowledged()[-1].checkpoint == 2
+
+
+def test_a_bug_in_a_completion_is_no_failed_checkpoint_that_may_be_tolerated():
+    inner = Inner(Failing(EngineBug("a block is too long"))).feed(barrier(1))
+    with pytest.raises(EngineBug, match="too long"):
+        inner.rig.executor.settle()
+
+
+def test_r22_an_aborted_checkpoint_is_acknowledged_all_the_same():
+    inner = Inner().feed(barrier(1))
+    inner.abort(1)
+    assert [ack.checkpoint for ack in inner.rig.acknowledged()] == [1], "its files are known, and condemned"
+
+
+def test_r26_a_barrier_of_an_aborted_checkpoint_cuts_nothing():
+    inner = Inner(channels=2).feed(barrier(1))
+    inner.abort(1)
+    inner.feed(barrier(1), channel=1)
+    assert inner.rig.acknowledged() == []
+    inner.feed(barrier(2)).feed(barrier(2), channel=1)
+    assert [ack.checkpoint for ack in inner.rig.acknowledged()] == [2]
+
+
+def test_event_time_of_the_subtask_is_in_its_snapshot():
+    inner = Inner().feed(barrier(1), Watermark(77), barrier(2))
+    assert [ack.snapshot.watermark_ms for ack in inner.rig.acknowledged()] == [None, 77]
+
+
+def test_late_news_of_decisions_and_completions_do_nothing_bad():
+    inner = Inner(OutboxSink(MemorySink(Outside()))).feed(batch("a"), barrier(1))
+    for _ in range(2):
+        inner.decided(1)
+        inner.rig.subtask.handle(CheckpointCompleted(attempt=ATTEMPT, checkpoint=CheckpointId(1)))
+        inner.abort(1)
+    inner.feed(barrier(2))
+    assert inner.rig.acknowledged()[-1].snapshot.outboxes == ()
+
+
+# --- pressure
+
+
+def pressed(inner: Inner) -> int:
+    inner.rig.subtask.pressed()
+    return sum(isinstance(report, SubtaskPressed) for report in inner.rig.reports)
+
+
+def test_r09_pressure_is_told_once_and_again_after_it_was_gone():
+    operator = PassOn()
+    inner = Inner(operator)
+    assert pressed(inner) == 0
+    operator.full = True
+    assert pressed(inner) == 1
+    assert pressed(inner) == 1
+    operator.full = False
+    pressed(inner)
+    operator.full = True
+    assert pressed(inner) == 2
+
+
+def test_r09_who_is_still_full_after_a_decision_or_an_abort_asks_again():
+    """Else the sources would hold still until the next periodic checkpoint, however long that is."""
+    operator = PassOn()
+    operator.full = True
+    inner = Inner(operator)
+    pressed(inner)
+    inner.abort(1)
+    assert pressed(inner) == 2
+    inner.decided(2)
+    assert pressed(inner) == 3
+
+
+# --- timers and the end
+
+
+def test_r28_processing_time_starts_at_the_checkpoint_and_never_goes_back():
+    operator = PassOn()
+    clock = SetClock(5_000)
+    inner = Inner(operator, clock=clock, reached_ms=8_000)
+    operator.timer_ms = 7_000
+    inner.rig.step()
+    assert operator.seen == [("timer", 8_000)], "the machine's clock is behind; the checkpoint's time counts"
+    clock.now_ms = 9_000
+    operator.timer_ms = 9_000
+    inner.rig.step()
+    clock.now_ms = 1_000  # set back by hand
+    operator.timer_ms = 9_000
+    inner.rig.step()
+    assert operator.seen[1:] == [("timer", 9_000), ("timer", 9_000)]
+    (ack,) = inner.feed(barrier(1)).rig.acknowledged()
+    assert ack.snapshot.processing_time_ms == 9_000
+
+
+def test_a_timer_waits_for_room_downstream():
+    operator = PassOn()
+    inner = Inner(operator, batches_max=1).feed(batch("a"))
+    operator.timer_ms = 0
+    assert not inner.rig.step()
+    inner.rig.sent()
+    assert inner.rig.step()
+    assert inner.rig.sent() == [["timer"]]
+
+
+def test_nothing_comes_behind_the_end_of_input():
+    operator = PassOn()
+    inner = Inner(operator).feed(batch("a"), EndOfInput())
+    operator.timer_ms = 0
+    inner.rig.run()
+    assert inner.rig.sent()[-1] == "end"
+    assert inner.rig.subtask.next_processing_time_ms() is None
+    (ack,) = inner.feed(barrier(1, CheckpointKind.LAST)).rig.acknowledged()
+    assert ack.snapshot.finished
+
+
+def test_close_discards_what_is_being_written():
+    operator = Failing(Unavailable("too late"))
+    inner = Inner(operator).feed(barrier(1))
+    inner.rig.subtask.close()
+    assert operator.discarded == 1
