@@ -63,7 +63,8 @@ class RocksDbBackend:
             self._directories,
             f"{escape_name(request.step)}-{request.subtask_index}",
             self._options,
-            request.max_parallelism,
+            max_parallelism=request.max_parallelism,
+            key_groups=request.key_groups,
         )
         try:
             return LayeredState(request, store, self._snapshots, cache_entries_max=self._cache_entries_max)

@@ -149,11 +149,9 @@ class LayeredState:
         self._undecided.append(_Undecided(checkpoint=checkpoint, frozen=frozen, completion=completion))
         return completion
 
-    def _changes(self, frozen: Sequence[FrozenPart | None]) -> Changes | None:
+    def _changes(self, frozen: Sequence[FrozenPart | None]) -> Changes:
         """All that was frozen since the newest checkpoint known to be decided, this cut's included: a file of
         an undecided one may be garbage, so nothing is built on it (R22)."""
-        if self._entries_max is not None:
-            return None
         cuts = [*(undecided.frozen for undecided in self._undecided), frozen]
         return Changes(
             chain=self._chain,

@@ -20,7 +20,7 @@ from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.state.batch_cache import Entries
 from processor.state.memory_values import MemoryValues
-from processor.state.snapshot import Block
+from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
 from processor.state.value_types import ValueType
 
@@ -86,22 +86,7 @@ class MemoryTable:
 
     def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
         """These entries; True with those that are no longer there."""
-        shared = self._values.shared
-        rest = iter(entries.items())
-        while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
-            kept = [entry for entry in some if entry[1] is not None]
-            if kept:
-                keys, values = zip(*kept, strict=True)
-                yield (
-                    False,
-                    self._block(list(keys), list(values) if shared else list(map(msgspec.Raw, values))),
-                )
-            if len(kept) < len(some):
-                gone = [key for key, value in some if value is None]
-                yield True, self._block(gone, [0] * len(gone))
-
-    def _block(self, keys: list[StoredKey], values: list[Any]) -> Block:
-        return Block(groups=self._key_groups, keys=author_keys(keys), values=values)
+        return changed_values(entries, self._key_groups, shared=self._values.shared)
 
     @property
     def restored_as(self) -> Any:

@@ -35,12 +35,11 @@ from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
 from processor.contracts.state_store import TableSpec
 from processor.errors import SettingsError
 from processor.ids import KeyGroupRange
-from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.records.key_groups import decode_key, encode_key
 from processor.state.batch_cache import BatchCache, Entries
 from processor.state.rocksdb_directory import LocalDirectories
-from processor.state.snapshot import Block
+from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, key_bytes
 from processor.state.value_types import ValueType
 
@@ -141,9 +140,8 @@ class RocksDbTable:
         self._store.drop([heads[crc32(key) % groups] + key for key in encoded])
 
     def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
-        """Snapshots of this store are whole, so nobody asks for less."""
-        invariant(False, "a snapshot of this store is whole")
-        yield from ()
+        """These entries; True with those that are no longer there."""
+        return changed_values(entries, self._store.key_groups, shared=self._values.shared)
 
     def _verify(self, values: list[Any]) -> None:
         if self._values.shared:
@@ -157,10 +155,17 @@ class RocksDbStore:
     """The database of one step in one subtask, in a local directory of its own."""
 
     def __init__(
-        self, directories: LocalDirectories, name: str, options: RocksDbOptions, max_parallelism: int
+        self,
+        directories: LocalDirectories,
+        name: str,
+        options: RocksDbOptions,
+        *,
+        max_parallelism: int,
+        key_groups: KeyGroupRange,
     ) -> None:
         """Raises SettingsError when the directory or the options cannot be used."""
         self.max_parallelism = max_parallelism
+        self.key_groups = key_groups
         self._directories = directories
         self._options = _database_options(options)
         self._path = directories.make(name)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 from typing import Any, Protocol
 
-from processor.contracts.snapshot_format import SnapshotWriter
+import msgspec
+
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX, SnapshotWriter
 from processor.ids import FileRef, KeyGroupRange
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
 from processor.state.batch_cache import Entries, FrozenPart
+from processor.state.stored_keys import StoredKey, author_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +121,14 @@ class SnapshotCompletion:
         number: int,
         lane: CompletionLane,
         parts: Sequence[FrozenPart],
-        changes: Changes | None,
+        changes: Changes,
         store: SnapshotStore,
         tables: Sequence[BlockSource],
         create: Callable[[bool], SnapshotWriter],
         describe: Callable[[FileRef], StateFile],
     ) -> None:
-        """``changes``: what a file on top of decided ones would hold; None: every snapshot is whole.
-        ``create`` begins a file, told whether it is to be whole."""
+        """``changes``: what a file on top of decided ones would hold. ``create`` begins a file, told whether it
+        is to be whole."""
         self._number = number
         self._lane = lane
         self._parts = parts
@@ -169,7 +173,7 @@ class SnapshotCompletion:
                 if self._stopped():
                     return
         changes = self._changes
-        if changes is not None and changes.chain.bears(changes.entries()):
+        if changes.chain.bears(changes.entries()):
             yield from self._write_changes(changes)
         else:
             yield from self._write_whole()
@@ -218,6 +222,25 @@ class SnapshotCompletion:
             self._store.end_snapshot()
             if self.chain is None:
                 writer.discard()
+
+
+def changed_values(
+    entries: Entries, key_groups: KeyGroupRange, *, shared: bool
+) -> Iterator[tuple[bool, Block]]:
+    """``BlockSource.changes`` of a table of values; ``shared``: they are objects, not bytes (``value_types``)."""
+
+    def block(keys: list[StoredKey], values: list[Any]) -> Block:
+        return Block(groups=key_groups, keys=author_keys(keys), values=values)
+
+    rest = iter(entries.items())
+    while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
+        kept = [entry for entry in some if entry[1] is not None]
+        if kept:
+            keys, values = map(list, zip(*kept, strict=True))
+            yield False, block(keys, values if shared else list(map(msgspec.Raw, values)))
+        if len(kept) < len(some):
+            gone = [key for key, value in some if value is None]
+            yield True, block(gone, [0] * len(gone))
 
 
 _END = object()

@@ -125,7 +125,7 @@ def check_reads(subtasks: Subtasks, model: Model) -> None:
 def small_slices() -> Iterator[None]:
     """Slices of two entries, so that a completion of a few keys has many places to be interrupted at."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (memory_store, rocksdb_store):
+        for module in (memory_store, rocksdb_store, snapshot):
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
         patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
         patch.setattr(batch_cache, "MERGE_ENTRIES_MAX", 1)  # else no part would become a generation
