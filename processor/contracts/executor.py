@@ -29,8 +29,17 @@ class Executor(Protocol):
         """Call what is due for finished work, in the calling thread. True when anything was called."""
         ...
 
-    def busy(self) -> bool:
-        """Whether any work is queued, running or undelivered."""
+    def wake(self) -> None:
+        """End a ``wait`` of the delivering thread; from any thread."""
+        ...
+
+    def wait(self, timeout_ms: int) -> None:
+        """In the delivering thread: wait until something can be delivered, somebody wakes us, or the time has
+        passed."""
+        ...
+
+    def pause(self, pause_ms: int) -> None:
+        """Inside background work: wait, unless ``close`` is called. Raises Fenced when it is."""
         ...
 
     def close(self) -> None:

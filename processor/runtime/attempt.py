@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
+from processor.contracts.executor import Executor
 from processor.contracts.job_control import Outcome
 from processor.contracts.source import Enumerator
 from processor.contracts.state_store import StateBackend
@@ -31,7 +32,6 @@ from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.start_options import StartOptions
-from processor.runtime.threads import ThreadedExecutor
 from processor.runtime.worker import Worker
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
@@ -59,6 +59,8 @@ class AttemptParts:
     clock: Clock
     chance: Chance
     metrics: Metrics
+    executor: Callable[[], Executor]
+    """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
     faults: FaultHook
     say: Log
 
@@ -68,7 +70,7 @@ class RunningAttempt:
 
     def __init__(self, parts: AttemptParts) -> None:
         self._parts = parts
-        self.executor = ThreadedExecutor()
+        self.executor = parts.executor()
         self._closing = ExitStack()
         self._closing.callback(self.executor.close)
         self._around = Surroundings(

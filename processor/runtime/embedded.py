@@ -21,6 +21,7 @@ from processor.runtime.signals import StopSignals
 from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemChance, SystemClock
+from processor.runtime.threads import ThreadedExecutor
 from processor.service.control_place import control_place
 from processor.service.control_socket import ControlSocket
 from processor.settings.model import Settings, StateBackendName
@@ -76,6 +77,7 @@ def run_job(
         clock=clock,
         chance=chance,
         metrics=metrics,
+        executor=ThreadedExecutor,
         faults=faults,
         say=log,
     )

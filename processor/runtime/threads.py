@@ -36,7 +36,6 @@ class ThreadedExecutor:
         self._waiting: deque[str] = deque()
         self._threads: set[threading.Thread] = set()
         self._results: deque[Callable[[], None]] = deque()
-        self._outstanding = 0
         self._wakeup = threading.Event()
         self._closing = threading.Event()
 
@@ -50,7 +49,6 @@ class ThreadedExecutor:
         with self._lock:
             if self._closing.is_set():
                 return
-            self._outstanding += 1
             queue = self._lanes.get(lane)
             if queue is not None:
                 queue.append(_Work(work, done, failed))
@@ -67,15 +65,9 @@ class ThreadedExecutor:
         worked = False
         while self._results:
             result = self._results.popleft()
-            with self._lock:
-                self._outstanding -= 1
             result()
             worked = True
         return worked
-
-    def busy(self) -> bool:
-        with self._lock:
-            return self._outstanding > 0
 
     def wake(self) -> None:
         """End a ``wait`` of the delivering thread; from any thread."""
