@@ -15,6 +15,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from processor.cli.job_reference import load_graph
 from processor.cli.reporting import reporting
 from processor.fault_points import FaultPoint
@@ -53,13 +55,20 @@ class SignalAt:
 
 def main(arguments: Sequence[str]) -> int:
     reference, points, act, flag, *assignments = arguments
+    try:
+        return _run(reference, points, act, Path(flag), assignments)
+    except typer.Exit as ended:
+        return ended.exit_code
+
+
+def _run(reference: str, points: str, act: str, flag: Path, assignments: Sequence[str]) -> int:
     with reporting():
         settings = load_settings(
             plugins=installed_plugins().settings_models(), environ={}, assignments=assignments
         ).settings
         configure_logging(settings.log)
         graph = load_graph(reference)
-        hook = SignalAt(points, act, Path(flag))
+        hook = SignalAt(points, act, flag)
         return run_job(graph, settings, StartOptions(), get_log("runtime").bind(job=graph.name), faults=hook)
 
 
