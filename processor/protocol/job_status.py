@@ -23,7 +23,7 @@ class JobStatus(StrEnum):
 _FOLLOWS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CREATED: frozenset({JobStatus.RECOVERING, JobStatus.FAILED}),
     JobStatus.RECOVERING: frozenset(
-        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.STOPPED}
+        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.STOPPED, JobStatus.FINISHED}
     ),
     JobStatus.RUNNING: frozenset(
         {JobStatus.STOPPING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.FINISHED}

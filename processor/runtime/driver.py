@@ -97,6 +97,8 @@ class Driver:
         )
         self._answers: dict[int, Callable[[Outcome], None]] = {}
         self._requests = 0
+        self._copies = 0
+        """Savepoints being copied."""
         self.ended: Ended | None = None
         self.failure: BaseException | None = None
         self.ignored = 0
@@ -196,7 +198,7 @@ class Driver:
         note = self._note
 
         def work() -> tuple[CheckpointEntry, Taken | Lost]:
-            whole = self._parts.retention.complete(entry, note)
+            whole = self._parts.entries.sign(self._parts.retention.complete(entry, note))
             outcome = self._parts.entries.take(whole)
             if isinstance(outcome, Taken):
                 self._parts.retention.decided(whole)
@@ -245,6 +247,9 @@ class Driver:
         self._background(LOG_LANE, work, done)
 
     def _retain(self) -> None:
+        if self._copies:  # they read files that newer checkpoints have condemned by now
+            return
+
         def failed(error: BaseException) -> None:
             # Garbage at worst: the next checkpoint tries again.
             self._parts.say.warning("could not delete old checkpoints", error=error)
@@ -265,15 +270,17 @@ class Driver:
                 faults=self._parts.faults,
             )
 
-        def done(_: None) -> None:
-            self.handle(SavepointCopied(checkpoint=action.checkpoint, request=action.request))
-
-        def failed(error: BaseException) -> None:
+        def copied(failure: str) -> None:
+            self._copies -= 1
+            self._retain()
             self.handle(
-                SavepointCopied(checkpoint=action.checkpoint, request=action.request, failure=str(error))
+                SavepointCopied(checkpoint=action.checkpoint, request=action.request, failure=failure)
             )
 
-        self._parts.executor.submit(SAVEPOINT_LANE, work, done, failed)
+        self._copies += 1
+        self._parts.executor.submit(
+            SAVEPOINT_LANE, work, lambda _: copied(""), lambda error: copied(str(error) or repr(error))
+        )
 
     def _background(self, lane: str, work: Callable[[], None], done: Callable[[None], None]) -> None:
         self._parts.executor.submit(lane, work, done, self.fail)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
 from processor.errors import Unavailable
 from processor.protocol.entries import CheckpointEntry, Entry, Rewind, Seal
 from processor.storage.decision_log import DecisionLog, Lost, Taken
+
+E = TypeVar("E", bound=Entry)
 
 PAUSE_MS = 100
 """Between two questions about an entry whose outcome is not known."""
@@ -28,9 +30,12 @@ class EntryWriter:
     timeout_ms: int
 
     def take(self, entry: Entry) -> Taken | Lost:
-        """Give the entry a nonce and take its place. Raises Unavailable when the outcome stays unknown:
-        then neither may be assumed, and the next attempt finds out."""
-        signed = self._signed(entry)
+        """Give the entry a nonce, unless it has one, and take its place.
+
+        Raises Unavailable when the outcome stays unknown: then neither may be assumed, and the next attempt
+        finds out.
+        """
+        signed = entry if entry.nonce else self.sign(entry)
         deadline_ms = self.clock.monotonic_ms() + self.timeout_ms
         while True:
             try:
@@ -40,7 +45,8 @@ class EntryWriter:
                     raise
                 self.pause(PAUSE_MS)
 
-    def _signed(self, entry: Entry) -> Entry:
+    def sign(self, entry: E) -> E:
+        """The entry with a nonce of its own, and its time."""
         match entry:
             case Seal() | Rewind():
                 return replace(entry, nonce=self.chance.token())

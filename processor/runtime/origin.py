@@ -100,7 +100,14 @@ def write_savepoint(
     subtasks = Origin(files=source.files, entry=entry).copy_into(target.files, entry.attempt, token)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
     copied = replace(
-        entry, place=Place(1), subtasks=subtasks, expected=(), condemned=(), savepoint="", stop=False
+        entry,
+        place=Place(1),
+        nonce=token(),
+        subtasks=subtasks,
+        expected=(),
+        condemned=(),
+        savepoint="",
+        stop=False,
     )
     outcome = DecisionLog(target.log).take(copied)
     if not isinstance(outcome, Taken):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from processor.contracts.job_control import Outcome
 from processor.errors import ProcessorError, Response
+from processor.ids import Attempt
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.messages import CheckpointKind
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
@@ -21,6 +22,9 @@ from processor.service.control_socket import ControlSocket
 EXIT_GRACE_PASSED = 75
 """Asked to stop, but the last checkpoint was not published within the grace period. Nothing is lost."""
 
+STOP_AGAIN_MS = 500
+"""Between two last checkpoints that a signal asks for, when one could not be taken."""
+
 _RESTARTED = (Response.RESTART_FROM_CHECKPOINT, Response.RETRY_IN_PLACE, Response.DEAD_LETTER)
 
 
@@ -30,6 +34,8 @@ class _Failed:
     progressed: bool
     """It published a checkpoint of its own."""
     ran_ms: int
+    attempt: Attempt | None
+    """None when it failed before it had recovered."""
 
 
 class Supervisor:
@@ -49,6 +55,9 @@ class Supervisor:
             )
         )
         self._stop_deadline_ms: int | None = None
+        self._stop_again_ms = 0
+        self._attempts: set[Attempt] = set()
+        """The attempts of this run that have failed: one may have decided to stop (R24)."""
         self._socket_started = False
 
     def wake(self) -> None:
@@ -68,6 +77,8 @@ class Supervisor:
                 self._state.to(JobStatus.FENCED)
                 self._say.info("stopped: a newer attempt of this job runs", why=str(outcome.error))
                 return 0
+            if outcome.attempt is not None:
+                self._attempts.add(outcome.attempt)
             self._state.to(JobStatus.FAILING)
             if signals.asked:
                 self._state.to(JobStatus.STOPPED)
@@ -97,6 +108,8 @@ class Supervisor:
         try:
             self._control.attempt = attempt
             attempt.open(options, lambda: signals.asked)
+            if self._stop_decided(attempt):
+                return self._end(attempt, Ended(finished=self._all_read(attempt)))
             self._running(attempt, socket)
             ended = self._loop(attempt, signals)
             return self._end(attempt, ended)
@@ -106,10 +119,22 @@ class Supervisor:
                 error=error,
                 progressed=driver is not None and driver.checkpoints > 0,
                 ran_ms=self._parts.clock.monotonic_ms() - started_ms,
+                attempt=attempt.recovered.attempt if attempt.recovered is not None else None,
             )
         finally:
             self._control.attempt = None
             self._close(attempt)
+
+    def _stop_decided(self, attempt: RunningAttempt) -> bool:
+        """Whether an attempt before, of this same run, has decided to stop: that is published now, and all that
+        is left is to end (R24). A start of its own runs on from there."""
+        assert attempt.recovered is not None
+        entry = attempt.recovered.entry
+        return entry.stop and entry.attempt in self._attempts
+
+    def _all_read(self, attempt: RunningAttempt) -> bool:
+        assert attempt.recovered is not None
+        return all(subtask.finished for subtask in attempt.recovered.entry.subtasks)
 
     def _running(self, attempt: RunningAttempt, socket: ControlSocket) -> None:
         recovered = attempt.recovered
@@ -132,7 +157,11 @@ class Supervisor:
                 if self._stop_deadline_ms is None:
                     grace_ms = self._parts.settings.runtime.grace_period
                     self._stop_deadline_ms = clock.monotonic_ms() + grace_ms
-                if self._state.status is JobStatus.RUNNING:  # again, when a last checkpoint has failed
+                due = clock.monotonic_ms() >= self._stop_again_ms
+                if (
+                    due and self._state.status is JobStatus.RUNNING
+                ):  # again, when a last checkpoint has failed
+                    self._stop_again_ms = clock.monotonic_ms() + STOP_AGAIN_MS
                     self._ask_stop(attempt, "", _nobody)
             while (asked := self._control.take()) is not None:
                 if asked.kind is CheckpointKind.STOP:
@@ -155,7 +184,9 @@ class Supervisor:
         self._say.info("stopping: taking a last checkpoint")
 
         def answered(outcome: Outcome) -> None:
-            if outcome.refused and self._state.status is JobStatus.STOPPING:
+            # With a checkpoint it is decided, and only the copy of the savepoint is missing.
+            failed = outcome.refused and outcome.checkpoint is None
+            if failed and self._state.status is JobStatus.STOPPING:
                 # It failed before its decision: sources go on (R24), unless a signal asked.
                 self._say.warning("could not stop", why=outcome.refused)
                 self._state.to(JobStatus.RUNNING)
@@ -165,6 +196,8 @@ class Supervisor:
 
     def _end(self, attempt: RunningAttempt, ended: Ended | None) -> int:
         if ended is None:
+            if self._state.status is JobStatus.RUNNING:  # between two tries to stop
+                self._state.to(JobStatus.STOPPING)
             self._state.to(JobStatus.STOPPED)
             self._say.warning(
                 "the grace period has passed before the last checkpoint was published; nothing is lost, the next "

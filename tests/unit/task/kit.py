@@ -135,7 +135,7 @@ class ListSource:
     told: list[Mapping[SplitId, Position]] = field(default_factory=list)
     on_poll: Callable[[], None] = lambda: None
 
-    def value_type(self) -> Any:
+    def value_type(self) -> type[Any] | None:
         return self.kind
 
     def check(self, context: SourceContext) -> None:

@@ -34,7 +34,7 @@ def keyed(keys) -> Batch:
 def test_each_record_goes_once_to_the_owner_of_its_key_group_in_order(batches, consumers):
     senders = channels(consumers)
     output = KeyedOutput(senders, LIMIT)
-    expected = [[] for _ in senders]
+    expected: list[list[tuple]] = [[] for _ in senders]
     for keys in batches:
         output.emit(keyed(keys))
         for number, key in enumerate(keys):

@@ -1,0 +1,335 @@
+"""A job from start to end in one process: attempts, restarts, stops, savepoints (D1, D2, D5, C1, C4, G1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from processor.contracts.job_control import Outcome
+from processor.errors import LogConflict, Unavailable
+from processor.fault_points import FaultPoint
+from processor.ids import Incarnation
+from processor.operators.aggregates import Count
+from processor.protocol.entries import CheckpointEntry, Seal
+from processor.protocol.job_status import JobStatus
+from processor.runtime.origin import write_savepoint
+from processor.runtime.supervisor import EXIT_GRACE_PASSED
+from processor.stream.job import Job
+from tests.unit.runtime.kit import JobRun, Once, raising
+from tests.unit.task.kit import ListSource, MemorySink
+from tests.waiting import wait_until
+
+EXPECTED = [b"A", b"B", b"C"]
+
+
+def bounded() -> ListSource:
+    return ListSource({"lines/0": ["a", "b", "c"]}, bounded=True)
+
+
+def checkpoints(run: JobRun) -> list[CheckpointEntry]:
+    return list(run.log.read_all().checkpoints())
+
+
+def test_a_bounded_job_reads_all_publishes_all_and_ends(tmp_path):
+    run = JobRun(tmp_path, source=bounded())
+    assert run.run() == 0
+    assert run.out() == EXPECTED
+    assert run.state.status is JobStatus.FINISHED
+    newest = checkpoints(run)[-1]
+    assert newest.stop
+    assert all(subtask.finished for subtask in newest.subtasks)
+
+
+def test_started_again_it_adds_nothing(tmp_path):
+    run = JobRun(tmp_path, source=bounded())
+    for _ in range(3):
+        assert run.run() == 0
+    assert run.out() == EXPECTED
+
+
+def test_case_60_a_signal_takes_a_last_checkpoint_and_exits_0(tmp_path):
+    run = JobRun(tmp_path, checkpoint={"interval": "10m"})
+    polls = 0
+
+    def on_poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 5:
+            run.signals.asked = True
+
+    run.source.on_poll = on_poll
+    assert run.run() == 0
+    assert run.out() == EXPECTED
+    assert run.state.status is JobStatus.STOPPED
+    run.signals.asked = False
+    polls = 0
+    run.source.records["lines/0"].append("d")
+    assert run.run() == 0
+    assert run.out() == [*EXPECTED, b"D"], "nothing twice"
+
+
+def test_r01_every_restart_is_a_new_attempt_that_seals_first(tmp_path):
+    run = JobRun(tmp_path, source=bounded())
+    run.faults = Once(FaultPoint.CUT_TAKEN, raising(Unavailable("the disk is gone")))
+    assert run.run() == 0
+    assert [e.attempt for e in run.log.read_all().entries if isinstance(e, Seal)] == [1, 2]
+    assert run.control.restarts == 1
+    assert run.out() == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.POLL_BEFORE_PROCESS,
+        FaultPoint.POSITIONS_TAKEN,
+        FaultPoint.CUT_TAKEN,
+        FaultPoint.ALL_ACKNOWLEDGED,
+        FaultPoint.ENTRY_TAKEN_NOT_TOLD,
+        FaultPoint.PUBLISHED_NOT_RECORDED,
+        FaultPoint.RECOVERY_SEALED,
+        FaultPoint.RECOVERY_OPENING,
+    ],
+)
+def test_case_01_a_failure_at_any_point_loses_and_doubles_nothing(tmp_path, point):
+    run = JobRun(tmp_path, source=bounded())
+    run.faults = Once(point, raising(Unavailable(f"at {point}")))
+    assert run.run() == 0
+    assert run.out() == EXPECTED
+    assert run.control.restarts == 1, "the point was passed"
+
+
+def test_the_last_of_too_many_failures_is_raised(tmp_path):
+    run = JobRun(tmp_path, runtime={"restart_attempts": 2})
+    run.source.on_poll = raising(Unavailable("the broker is away"))
+    with pytest.raises(Unavailable, match="the broker is away"):
+        run.run()
+    assert run.state.status is JobStatus.FAILED
+    assert run.control.restarts == 2
+
+
+def test_what_no_restart_can_mend_ends_the_job_at_once(tmp_path):
+    run = JobRun(tmp_path)
+    run.source.on_poll = raising(LogConflict("somebody else wrote"))
+    with pytest.raises(LogConflict):
+        run.run()
+    assert run.control.restarts == 0
+
+
+def test_r01_a_job_that_was_overtaken_stops_quietly(tmp_path):
+    run = JobRun(tmp_path)
+    newer = JobRun(tmp_path, outside=run.outside)
+    newer.ask(stop())
+    run.faults = Once(FaultPoint.ALL_ACKNOWLEDGED, lambda: newer.run(), number=2)
+    assert run.run() == 0
+    assert run.state.status is JobStatus.FENCED
+    assert run.out() == EXPECTED
+
+
+# --- stops (R24) and savepoints (R23)
+
+
+def stop(directory: str | None = None):
+    return lambda control, answer: control.stop(directory, answer)
+
+
+def test_a_stop_by_hand_is_answered_with_its_checkpoint(tmp_path):
+    run = JobRun(tmp_path)
+    run.ask(stop())
+    assert run.run() == 0
+    assert run.state.status is JobStatus.STOPPED
+    (answer,) = run.answers
+    assert answer.checkpoint == checkpoints(run)[-1].checkpoint
+    assert checkpoints(run)[-1].stop
+
+
+def test_r23_stop_with_savepoint_and_start_from_it(tmp_path):
+    run = JobRun(tmp_path / "jobs")
+    saved = str(tmp_path / "saved")
+    read = 0
+
+    def on_poll() -> None:
+        nonlocal read
+        read += 1
+        if read == 3:
+            run.control.stop(saved, run.answers.append)
+
+    run.source.on_poll = on_poll
+    assert run.run() == 0
+    (answer,) = run.answers
+    assert (answer.path, answer.refused) == (saved, "")
+    read = 0
+    again = str(tmp_path / "again")
+    saved_before, saved = saved, again
+    run.source.records["lines/0"].append("d")
+    assert run.run(origin=saved_before) == 0
+    assert run.out() == [*EXPECTED, b"D"]
+
+
+def test_r24_a_stop_whose_savepoint_cannot_be_written_has_stopped_and_says_so(tmp_path):
+    occupied = tmp_path / "occupied"
+    occupied.mkdir()
+    (occupied / "something").write_text("else")
+    run = JobRun(tmp_path / "jobs")
+    run.ask(stop(str(occupied)))
+    assert run.run() == 0
+    assert run.state.status is JobStatus.STOPPED
+    (answer,) = run.answers
+    assert answer.refused
+    assert answer.checkpoint == checkpoints(run)[-1].checkpoint
+
+
+def test_r24_a_stop_that_failed_before_its_decision_leaves_the_job_running(tmp_path):
+    run = JobRun(tmp_path, checkpoint={"tolerated_failures": 5, "interval": "10m"})
+    # The first checkpoint of the attempt is the stop; its completion cannot write.
+    run.faults = Once(FaultPoint.STATE_WRITTEN_OUTBOX_NOT, raising(Unavailable("no space left on device")))
+    first: list[Outcome] = []
+
+    def again(outcome: Outcome) -> None:
+        first.append(outcome)
+        run.control.stop(None, run.answers.append)
+
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3:
+            run.control.stop(None, again)
+
+    run.source.on_poll = poll
+    assert run.run() == 0
+    assert "no space left" in first[0].refused
+    assert run.answers[0].refused == ""
+    assert run.out() == EXPECTED
+
+
+def test_r24_a_signal_asks_again_when_the_last_checkpoint_failed(tmp_path):
+    run = JobRun(tmp_path, checkpoint={"tolerated_failures": 5, "interval": "10m"})
+    run.faults = Once(FaultPoint.STATE_WRITTEN_OUTBOX_NOT, raising(Unavailable("disk full")))
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3:
+            run.signals.asked = True
+
+    run.source.on_poll = poll
+    assert run.run() == 0
+    assert run.state.status is JobStatus.STOPPED
+    assert run.out() == EXPECTED
+
+
+def test_r24_a_decided_stop_is_finished_by_the_next_attempt(tmp_path):
+    """Decided, then the attempt fails: the next one publishes it and ends, instead of running on."""
+    run = JobRun(tmp_path)
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3:
+            run.control.stop(None, run.answers.append)
+
+    run.source.on_poll = poll
+    taken = 0
+
+    def fails(point: FaultPoint) -> None:
+        nonlocal taken
+        newest = run.log.read_all().newest() if point is FaultPoint.PUBLISHED_NOT_RECORDED else None
+        if newest is not None and newest.stop and not taken:
+            taken += 1
+            raise Unavailable("the note cannot be written")
+
+    run.faults = fails
+    assert run.run() == 0
+    assert taken == 1
+    assert run.state.status is JobStatus.STOPPED
+    assert run.control.restarts == 1
+    assert run.out() == EXPECTED
+    assert checkpoints(run)[-1].stop, "nothing was decided after it"
+    polls = -1_000_000  # a start of its own runs on
+    run.ask(stop())
+    assert run.run() == 0
+
+
+def test_a_grace_period_that_passes_ends_the_job_and_loses_nothing(tmp_path):
+    run = JobRun(tmp_path, runtime={"grace_period": "100ms"})
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3:
+            run.outside.down = True
+            run.signals.asked = True
+
+    run.source.on_poll = poll
+    assert run.run() == EXIT_GRACE_PASSED
+    run.outside.down = False
+    run.signals.asked = False
+    polls = 0
+    run.source.on_poll = lambda: None
+    run.ask(stop())
+    assert run.run() == 0
+    run.ask(stop())
+    assert run.run() == 0
+    assert sorted(row or b"" for row in run.out()) == EXPECTED
+
+
+def test_a_savepoint_is_copied_whole_though_newer_checkpoints_condemn_its_files(tmp_path, monkeypatch):
+    """While it copies, many checkpoints fall out of retention: their files stay until the copy is whole."""
+    run = JobRun(tmp_path / "counts", build=counting)
+    real = write_savepoint
+
+    def slow(entry, source, path, **more):
+        target = entry.checkpoint + 6
+        wait_until(lambda: newest(run) >= target, 20, f"checkpoint {target} is decided")
+        real(entry, source, path, **more)
+
+    monkeypatch.setattr("processor.runtime.driver.write_savepoint", slow)
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        run.source.records["lines/0"].append(f"line {polls}")
+        if polls == 3:
+            run.control.savepoint(str(tmp_path / "saved"), answered)
+
+    def answered(outcome: Outcome) -> None:
+        run.answers.append(outcome)
+        run.signals.asked = True
+
+    run.source.on_poll = poll
+    assert run.run() == 0
+    assert [answer.refused for answer in run.answers] == [""]
+    kept = {ref.name for entry in checkpoints(run) for ref in entry.files()}
+    assert set(run.directory.files.names("")) <= kept, "afterwards what is condemned goes"
+
+
+def newest(run: JobRun) -> int:
+    entry = run.log.read_all().newest()
+    return entry.checkpoint if entry is not None else 0
+
+
+def first_word(line: str) -> str:
+    return line.split()[0]
+
+
+def counting(run: JobRun):
+    job = Job("counts")
+    job.read("read", run.source).key_by("word", first_word).aggregate("count", Count()).write(
+        "out", MemorySink(run.outside)
+    )
+    return job
+
+
+def test_r02_an_emptied_directory_is_not_taken_for_a_fresh_start(tmp_path):
+    run = JobRun(tmp_path / "one", source=bounded())
+    run.run()
+    other = JobRun(tmp_path / "two", source=bounded(), outside=run.outside)
+    with pytest.raises(LogConflict, match="decision log of job 'echo' is empty"):
+        other.run()
+    incarnation = run.log.read_all().incarnation
+    assert isinstance(incarnation, str)
+    assert other.run(take_over=str(Incarnation(incarnation))) == 0
