@@ -16,6 +16,9 @@ from processor.errors import ProcessorError
 
 CLIENT_LOG: Final = logging.getLogger("connectors.kafka.client")
 
+CAUSES_MAX: Final = 10
+"""How far the causes of an exception are followed."""
+
 HEARD_FOR_S: Final = 60.0
 """How long a refusal heard on the side explains silence; the client repeats it at every new connection."""
 
@@ -47,6 +50,13 @@ class ClientFailures:
             yield
         except KafkaException as failed:
             raise self.error(failed.args[0], doing) from failed
+        except SystemError as torn:
+            # A producer that is fenced while it flushes or polls: the client library has raised the fatal
+            # error, and calls back for logs and deliveries all the same; Python finds the error in the way.
+            failure = _first_kafka_error(torn)
+            if failure is None:
+                raise
+            raise self.error(failure, doing) from torn
 
     def error(self, failure: KafkaError, doing: str) -> ProcessorError:
         """The engine's error for one of the client's."""
@@ -60,3 +70,16 @@ class ClientFailures:
         with self._lock:
             fresh = self._heard is not None and time.monotonic() - self._heard_at_s < HEARD_FOR_S
             return self._heard if fresh else None
+
+
+def _first_kafka_error(raised: BaseException) -> KafkaError | None:
+    """The client's error that an exception came from; None when there is none."""
+    at: BaseException | None = raised
+    for _ in range(CAUSES_MAX):
+        if at is None:
+            return None
+        if isinstance(at, KafkaException):
+            found: KafkaError = at.args[0]
+            return found
+        at = at.__cause__ or at.__context__
+    return None

@@ -103,7 +103,7 @@ class ConfluentProducer:
                     self._wait_for_room(producer, deadline_s)
                 except _RowFailed as failed:
                     raise self._row_error(failed.failure, failed.row, block.topic) from failed.failure_cause
-            producer.poll(0)
+            self._poll(producer, 0.0)
 
     def send_offsets(self, offsets: Mapping[Partition, GroupOffset], group: object, timeout_ms: int) -> None:
         with self._errors.within(f"adding the marker to the transaction of '{self._id}'"):
@@ -144,13 +144,18 @@ class ConfluentProducer:
         return self._producer
 
     def _wait_for_room(self, producer: Producer, deadline_s: float) -> None:
-        producer.poll(ROOM_POLL_S)
+        self._poll(producer, ROOM_POLL_S)
         if time.monotonic() > deadline_s:
             raise Retriable(
                 f"Kafka took no more rows of '{self._id}' in time: "
                 f"{len(producer)} are waiting in the client.",
                 remedy="Look at the brokers, or raise the cluster's publish_timeout.",
             )
+
+    def _poll(self, producer: Producer, timeout_s: float) -> None:
+        """Run callbacks. A producer that was fenced meanwhile says so here."""
+        with self._errors.within(f"sending the rows of '{self._id}'"):
+            producer.poll(timeout_s)
 
     def _row_error(self, failure: KafkaError, row: int, topic: str) -> Exception:
         doing = f"sending a row of '{self._id}' to topic '{topic}'"
