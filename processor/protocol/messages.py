@@ -82,6 +82,14 @@ class CheckpointDecided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshMarkers:
+    """Write these markers again as they are: their identities have been idle (R14)."""
+
+    attempt: Attempt
+    markers: tuple[tuple[PublisherId, Marker], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCompleted:
     """Decided, and published everywhere."""
 
@@ -97,7 +105,13 @@ class AssignSplits:
 
 
 Order = (
-    InjectBarrier | AbortCheckpoint | ResumeSources | CheckpointDecided | CheckpointCompleted | AssignSplits
+    InjectBarrier
+    | AbortCheckpoint
+    | ResumeSources
+    | CheckpointDecided
+    | CheckpointCompleted
+    | RefreshMarkers
+    | AssignSplits
 )
 
 

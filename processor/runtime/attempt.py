@@ -20,7 +20,6 @@ from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
 from processor.protocol.coordinator import Coordinator
-from processor.protocol.coordinator_messages import Tick
 from processor.protocol.messages import AssignSplits, CheckpointKind, Order
 from processor.protocol.pacing import PacingPolicy
 from processor.protocol.recovered import Recovered
@@ -225,6 +224,7 @@ class RunningAttempt:
                 faults=parts.faults,
                 send=self._send,
                 completed=discovery.published,
+                marker_refresh_ms=checkpoint.marker_refresh,
                 say=say,
             ),
         )
@@ -260,7 +260,7 @@ class RunningAttempt:
         now_ms = self._parts.clock.monotonic_ms()
         if now_ms >= self._next_tick_ms:
             self._next_tick_ms = now_ms + TICK_MS
-            driver.handle(Tick())
+            driver.tick(now_ms)
             discovery.tick(now_ms)
         worked = worker.step() or worked
         if driver.failure is not None:

@@ -35,9 +35,18 @@ from processor.protocol.coordinator_messages import (
     Requested,
     Retain,
     SavepointCopied,
+    Tick,
 )
 from processor.protocol.entries import CheckpointEntry, JobShape, Published
-from processor.protocol.messages import Acknowledged, CheckpointKind, Order, PublicationDone, Report
+from processor.protocol.marker_refresh import MarkerRefresh
+from processor.protocol.messages import (
+    Acknowledged,
+    CheckpointKind,
+    Order,
+    PublicationDone,
+    RefreshMarkers,
+    Report,
+)
 from processor.protocol.pending_checkpoint import Request
 from processor.protocol.recovered import Recovered
 from processor.runtime.entry_writer import EntryWriter
@@ -69,6 +78,7 @@ class DriverParts:
     """Carries an order to every worker."""
     completed: Callable[[CheckpointEntry], None]
     """A checkpoint is published and recorded."""
+    marker_refresh_ms: int
     say: Log
 
 
@@ -95,6 +105,8 @@ class Driver:
             attempt=recovered.attempt,
             checkpoint=recovered.entry.checkpoint,
         )
+        self._refresh = MarkerRefresh(parts.marker_refresh_ms)
+        self._refresh.opened(recovered.markers, parts.clock.monotonic_ms())
         self._answers: dict[int, Callable[[Outcome], None]] = {}
         self._requests = 0
         self._copies = 0
@@ -114,8 +126,21 @@ class Driver:
         for action in self._coordinator.handle(event, self._parts.clock.monotonic_ms()):
             self._perform(action)
 
+    def tick(self, now_ms: int) -> None:
+        """Time has passed: deadlines, the pace of checkpoints, markers of idle identities."""
+        self.handle(Tick())
+        due = self._refresh.take_due(now_ms)
+        if due:
+            # One that is about to publish is not idle: its marker is changing.
+            publishing = self._coordinator.waiting_for()
+            known = self._coordinator.markers
+            markers = tuple((identity, known[identity]) for identity in due if identity not in publishing)
+            self._parts.send(RefreshMarkers(attempt=self._attempt, markers=markers))
+
     def report(self, report: Report) -> None:
         """A worker's report."""
+        if isinstance(report, PublicationDone):
+            self._refresh.wrote(report.publisher, self._parts.clock.monotonic_ms())
         if isinstance(report, PublicationDone) and len(self._coordinator.waiting_for()) > 1:
             self._parts.faults(FaultPoint.SOME_SINKS_PUBLISHED)
         if isinstance(report, Acknowledged):

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 
 from processor.contracts.executor import Executor
 from processor.errors import Unavailable
-from processor.ids import Attempt, Incarnation, Marker
+from processor.ids import Attempt, Incarnation, Marker, PublisherId
 from processor.protocol.messages import (
     CheckpointDecided,
     Order,
     Publication,
     PublicationDone,
     PublicationUnanswered,
+    RefreshMarkers,
     Report,
     SubtaskRunning,
 )
 from processor.protocol.publishing import Wanted
 from processor.runtime.publishers import Publishers
-from processor.task.publication import PublishTools, publish
+from processor.task.publication import PublishTools, publish, refresh_identity
 from processor.task.subtask import Subtask
 
 
@@ -75,9 +76,26 @@ class Worker:
             return
         for subtask in self._subtasks:
             subtask.handle(order)
+        if isinstance(order, RefreshMarkers):
+            for publisher, marker in order.markers:
+                self._refresh(publisher, marker)
         if isinstance(order, CheckpointDecided):
             for publication in order.publications:
                 self._publish(order, publication)
+
+    def _refresh(self, publisher: PublisherId, marker: Marker) -> None:
+        def failed(error: BaseException) -> None:
+            if not isinstance(
+                error, Unavailable
+            ):  # then it is tried again well before the marker is forgotten
+                self._failed(error)
+
+        self._executor.submit(
+            f"publish {publisher}",
+            lambda: refresh_identity(self._publishers.of(publisher), publisher, marker, self._tools),
+            lambda _: None,
+            failed,
+        )
 
     def _publish(self, order: CheckpointDecided, publication: Publication) -> None:
         publisher = self._publishers.of(publication.publisher)

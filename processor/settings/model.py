@@ -91,6 +91,11 @@ class CheckpointSettings(Section):
         description="How long publishing a decided checkpoint may go unanswered before the job restarts and "
         "publishes it again.",
     )
+    marker_refresh: Annotated[Duration, at_least_ms(1_000)] = Field(
+        default=12 * 3_600_000,
+        description="How often the marker of a sink subtask that publishes nothing is written again; at most a "
+        "quarter of the brokers' offsets.retention.minutes, after which they forget it.",
+    )
     decision_timeout: Annotated[Duration, at_least_ms(100)] = Field(
         default=30_000,
         description="How long the outcome of taking a place in the decision log may stay unknown before the "

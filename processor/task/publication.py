@@ -149,6 +149,33 @@ def open_identity(publisher: Publisher, opening: Opening, tools: PublishTools) -
             tries.again(error)
 
 
+def refresh_identity(
+    publisher: Publisher, identity: PublisherId, marker: Marker, tools: PublishTools
+) -> None:
+    """Write the marker of an idle identity again, as it is (R14). Raises like ``publish``."""
+    tries = _Tries(identity, tools)
+    wanted = Wanted(
+        incarnation=marker.incarnation,
+        attempt=marker.attempt,
+        checkpoint=marker.checkpoint,
+        rows=marker.rows,
+    )
+    while True:
+        try:
+            seen = publisher.take_over()
+            verdict = judge_publication(seen, wanted=wanted, expected=marker, sealed=tools.sealed)
+            if _from_row(verdict, identity) is not None:
+                raise LogConflict(
+                    f"{identity}: the outside system holds {seen} instead of {marker}.",
+                    remedy="Find out who else publishes under this identity.",
+                )
+            publisher.send(marker, ())
+        except Retriable as error:
+            tries.again(error)
+        else:
+            return
+
+
 def _from_row(verdict: Verdict, publisher: PublisherId) -> int | None:
     """Where to send from; None when everything is out. Raises for the verdicts that stop."""
     match verdict:

@@ -19,6 +19,7 @@ from processor.protocol.messages import (
     CheckpointKind,
     InjectBarrier,
     Order,
+    RefreshMarkers,
     ResumeSources,
     SubtaskEnded,
     SubtaskPressed,
@@ -131,6 +132,8 @@ class Subtask:
                 self.parts.chain.completed(checkpoint)
             case AssignSplits(step=step, splits=splits):
                 self.intake.assign(step, splits)
+            case RefreshMarkers():
+                pass  # the worker's: publishing is not a subtask's part
             case _:
                 assert_never(order)
 
