@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 from processor.contracts.chance import Chance
@@ -20,7 +19,7 @@ from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
 from processor.protocol.coordinator import Coordinator
-from processor.protocol.messages import AssignSplits, CheckpointKind, Order
+from processor.protocol.messages import AssignSplits, CheckpointKind, Order, Report
 from processor.protocol.pacing import PacingPolicy
 from processor.protocol.recovered import Recovered
 from processor.protocol.recovery_request import FRESH, JobIdentity, StartRequest
@@ -28,9 +27,11 @@ from processor.runtime.deployment import Deployment, Surroundings, source_contex
 from processor.runtime.discovery import Discovery
 from processor.runtime.driver import LOG_LANE, Driver, DriverParts, Ended
 from processor.runtime.entry_writer import EntryWriter
+from processor.runtime.links import DirectLinks, Links
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.start_options import StartOptions
+from processor.runtime.system import long_lived_objects
 from processor.runtime.worker import Worker
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
@@ -62,6 +63,9 @@ class AttemptParts:
     """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
     faults: FaultHook
     say: Log
+    links: Callable[[Executor], Links] = DirectLinks
+    settled: Callable[[], AbstractContextManager[None]] = long_lived_objects
+    """Entered once an attempt is deployed, left when it ends."""
 
 
 class RunningAttempt:
@@ -96,6 +100,9 @@ class RunningAttempt:
         self._discovery: Discovery | None = None
         self._driver: Driver | None = None
         self._coordinator: Coordinator | None = None
+        links = parts.links(self.executor)
+        self._send = links.orders(self._ordered)
+        self._report = links.reports(self._reported)
         self.recovered: Recovered | None = None
 
     @property
@@ -228,7 +235,7 @@ class RunningAttempt:
                 say=say,
             ),
         )
-        built = Deployment(parts.plan, recovered, self._around, driver.report).build()
+        built = Deployment(parts.plan, recovered, self._around, self._report).build()
         worker = Worker(
             attempt=recovered.attempt,
             incarnation=recovered.incarnation,
@@ -236,16 +243,14 @@ class RunningAttempt:
             publishers=self._publishers,
             publish_tools=tools,
             executor=self.executor,
-            report=driver.report,
+            report=self._report,
             failed=driver.fail,
         )
         self._closing.callback(worker.close)
         self._closing.callback(driver.close)
         self._coordinator, self._driver, self._worker = coordinator, driver, worker
         self.executor.submit(LOG_LANE, retention.sweep, lambda _: None, driver.fail)
-        # What is alive now lives for the whole attempt: keep the collector from walking it again and again.
-        gc.collect()
-        gc.freeze()
+        self._closing.enter_context(parts.settled())
         worker.start()
 
     # --- running
@@ -289,9 +294,13 @@ class RunningAttempt:
         """Before the job ends: whether its last output can be read (R17)."""
         return self._publishers.wait_visible(VISIBLE_TIMEOUT_MS)
 
-    def _send(self, order: Order) -> None:
-        assert self._worker is not None
-        self._worker.handle(order)
+    def _ordered(self, order: Order) -> None:
+        if self._worker is not None:  # an order of an earlier attempt may arrive before there is one
+            self._worker.handle(order)
+
+    def _reported(self, report: Report) -> None:
+        if self._driver is not None:
+            self._driver.report(report)
 
     def _found_splits(self, step: StepName, splits: Mapping[SplitId, Position]) -> None:
         assert self.recovered is not None
@@ -299,7 +308,6 @@ class RunningAttempt:
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""
-        gc.unfreeze()
         self._closing.close()
 
 

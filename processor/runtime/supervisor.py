@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from processor.contracts.job_control import Outcome
 from processor.errors import ProcessorError, Response
@@ -15,9 +16,7 @@ from processor.runtime.attempt import AttemptParts, RunningAttempt
 from processor.runtime.control import Control
 from processor.runtime.driver import Ended
 from processor.runtime.progress import ProgressTeller
-from processor.runtime.signals import StopSignals
 from processor.runtime.start_options import StartOptions
-from processor.service.control_socket import ControlSocket
 
 EXIT_GRACE_PASSED = 75
 """Asked to stop, but the last checkpoint was not published within the grace period. Nothing is lost."""
@@ -26,6 +25,25 @@ STOP_AGAIN_MS = 500
 """Between two last checkpoints that a signal asks for, when one could not be taken."""
 
 _RESTARTED = (Response.RESTART_FROM_CHECKPOINT, Response.RETRY_IN_PLACE, Response.DEAD_LETTER)
+
+
+class AskedToStop(Protocol):
+    """Whether somebody wants the process to end (``runtime.signals``)."""
+
+    @property
+    def asked(self) -> bool: ...
+
+    def wait(self, timeout_ms: int) -> None:
+        """Wait that long, or until somebody asks."""
+        ...
+
+
+class Listening(Protocol):
+    """How a running job can be reached (``service.control_socket``)."""
+
+    def start(self) -> None:
+        """Raises OSError when it cannot be."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +84,7 @@ class Supervisor:
         if attempt is not None:
             attempt.executor.wake()
 
-    def run(self, options: StartOptions, signals: StopSignals, socket: ControlSocket) -> int:
+    def run(self, options: StartOptions, signals: AskedToStop, socket: Listening) -> int:
         """All attempts. Returns the exit code, or raises the error that ended the job."""
         while True:
             self._state.to(JobStatus.RECOVERING)
@@ -102,7 +120,7 @@ class Supervisor:
             return None
         return self._strategy.failed(ran_ms=failed.ran_ms, progressed=failed.progressed)
 
-    def _attempt(self, options: StartOptions, signals: StopSignals, socket: ControlSocket) -> int | _Failed:
+    def _attempt(self, options: StartOptions, signals: AskedToStop, socket: Listening) -> int | _Failed:
         attempt = RunningAttempt(self._parts)
         started_ms = self._parts.clock.monotonic_ms()
         try:
@@ -136,7 +154,7 @@ class Supervisor:
         assert attempt.recovered is not None
         return all(subtask.finished for subtask in attempt.recovered.entry.subtasks)
 
-    def _running(self, attempt: RunningAttempt, socket: ControlSocket) -> None:
+    def _running(self, attempt: RunningAttempt, socket: Listening) -> None:
         recovered = attempt.recovered
         assert recovered is not None
         self._state.to(JobStatus.RUNNING)
@@ -148,7 +166,7 @@ class Supervisor:
             except OSError as error:
                 self._say.warning("the job can't be reached by 'processor status' and the like", error=error)
 
-    def _loop(self, attempt: RunningAttempt, signals: StopSignals) -> Ended | None:
+    def _loop(self, attempt: RunningAttempt, signals: AskedToStop) -> Ended | None:
         """Turns until the attempt has ended; None when the grace period has passed."""
         progress = ProgressTeller(self._parts, attempt)
         clock = self._parts.clock

@@ -1,9 +1,12 @@
-"""The machine's own time and chance: the only places where the engine asks for them."""
+"""The machine's own time, chance and memory: the only places where the engine asks for them."""
 
 from __future__ import annotations
 
+import gc
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class SystemClock:
@@ -20,3 +23,14 @@ class SystemChance:
 
     def below(self, limit: int) -> int:
         return secrets.randbelow(limit)
+
+
+@contextmanager
+def long_lived_objects() -> Iterator[None]:
+    """What is alive now lives for the whole attempt: keep the collector from walking it again and again."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

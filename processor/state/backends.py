@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Lock
 
 from processor.contracts.snapshot_format import SnapshotFormat
 from processor.contracts.state_store import KeyedState, KeyedStateRequest
@@ -18,8 +21,12 @@ CACHE_ENTRIES_MAX_DEFAULT = 200_000
 class MemoryBackend:
     """State in this process; every snapshot is whole."""
 
-    def __init__(self, *, snapshots: SnapshotFormat) -> None:
+    def __init__(
+        self, *, snapshots: SnapshotFormat, lock: Callable[[], AbstractContextManager[object]] = Lock
+    ) -> None:
+        """``lock`` makes a lock between threads; a simulation without threads has another."""
         self._snapshots = snapshots
+        self._lock = lock
 
     @property
     def name(self) -> str:
@@ -32,6 +39,7 @@ class MemoryBackend:
             MemoryStore(request.key_groups, request.max_parallelism),
             self._snapshots,
             cache_entries_max=None,
+            lock=self._lock,
         )
 
 

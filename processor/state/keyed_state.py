@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol
 
 import msgspec
@@ -88,14 +90,15 @@ class LayeredState:
         snapshots: SnapshotFormat,
         *,
         cache_entries_max: int | None,
+        lock: Callable[[], AbstractContextManager[object]] = Lock,
     ) -> None:
         """``cache_entries_max`` bounds what is held decoded over a store on disk; None: the store is
-        memory."""
+        memory. ``lock`` makes a lock between the subtask's thread and the completions'."""
         self._request = request
         self._store = store
         self._snapshots = snapshots
         self._entries_max = cache_entries_max
-        self._lane = CompletionLane()
+        self._lane = CompletionLane(lock)
         self._cuts = 0
         self._chain = Chain()
         self._undecided: list[_Undecided] = []

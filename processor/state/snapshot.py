@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -59,8 +60,8 @@ class CompletionLane:
     under a call; S takes it only to close.
     """
 
-    def __init__(self) -> None:
-        self.slice_lock = Lock()
+    def __init__(self, lock: Callable[[], AbstractContextManager[object]] = Lock) -> None:
+        self.slice_lock = lock()
         self.closed = False
         self.newest_begun = 0
 
