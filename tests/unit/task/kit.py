@@ -62,8 +62,14 @@ class OnDemand:
         while self.run() or self.deliver():
             pass
 
-    def busy(self) -> bool:
-        return bool(self._queued or self._finished)
+    def wake(self) -> None:
+        return None
+
+    def wait(self, timeout_ms: int) -> None:
+        return None
+
+    def pause(self, pause_ms: int) -> None:
+        return None
 
     def close(self) -> None:
         self._queued.clear()
@@ -141,8 +147,8 @@ class ListSource:
     def check(self, context: SourceContext) -> None:
         return None
 
-    def enumerator(self, context: SourceContext) -> ListSource:
-        return self
+    def enumerator(self, context: SourceContext) -> ListEnumerator:
+        return ListEnumerator(self)
 
     def reader(self, context: SourceContext) -> ListReader:
         source = self
@@ -156,17 +162,28 @@ class ListSource:
         reader.records = {SplitId(split): values for split, values in self.records.items()}
         return reader
 
+
+class ListEnumerator:
+    def __init__(self, source: ListSource) -> None:
+        self._source = source
+
     def start(self) -> Mapping[SplitId, Position]:
+        source = self._source
         return {
-            SplitId(split): Position(next=0, end=self.ends.get(split, len(values)) if self.bounded else None)
-            for split, values in self.records.items()
+            SplitId(split): Position(
+                next=0, end=source.ends.get(split, len(values)) if source.bounded else None
+            )
+            for split, values in source.records.items()
         }
 
+    def check(self, known: Mapping[SplitId, Position]) -> None:
+        return None
+
     def discover(self, known: Mapping[SplitId, Position]) -> Mapping[SplitId, Position]:
-        return {SplitId(s): Position(next=0) for s in self.records if SplitId(s) not in known}
+        return {SplitId(s): Position(next=0) for s in self._source.records if SplitId(s) not in known}
 
     def published(self, positions: Mapping[SplitId, Position]) -> None:
-        self.told.append(dict(positions))
+        self._source.told.append(dict(positions))
 
     def close(self) -> None:
         return None

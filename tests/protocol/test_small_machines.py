@@ -1,0 +1,207 @@
+"""The small machines: pacing, failures in a row, restarts, states of a job, one subtask's part."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.errors import EngineBug
+from processor.ids import CheckpointId
+from processor.protocol.failure_manager import FailureManager
+from processor.protocol.job_status import JobState, JobStatus
+from processor.protocol.pacing import Pacing, PacingPolicy
+from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
+from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
+
+# --- pacing (A2, A3)
+
+
+def pacing(*, interval_ms: int = 100, min_pause_ms: int = 0, initial_delay_ms: int = 30) -> Pacing:
+    return Pacing(
+        PacingPolicy(interval_ms=interval_ms, min_pause_ms=min_pause_ms, initial_delay_ms=initial_delay_ms)
+    )
+
+
+def test_nothing_is_due_before_it_starts_or_after_it_stops():
+    pace = pacing()
+    assert not pace.due(10**9)
+    assert pace.next_ms() is None
+    pace.start(1_000)
+    assert pace.due(1_030)
+    pace.stop()
+    assert not pace.due(10**9)
+
+
+@given(late=st.lists(st.integers(0, 350), max_size=30))
+def test_triggers_do_not_drift_whatever_the_delays(late):
+    """Each is due at a multiple of the interval, one at a time; those missed are not caught up."""
+    pace = pacing()
+    pace.start(1_000)
+    now_ms = 1_000
+    for late_ms in late:
+        due_ms = pace.next_ms()
+        assert due_ms is not None
+        assert (due_ms - 1_030) % 100 == 0
+        assert due_ms > now_ms or now_ms == 1_000
+        assert not pace.due(due_ms - 1)
+        now_ms = due_ms + late_ms
+        assert pace.due(now_ms)
+        pace.triggered(now_ms)
+        assert not pace.due(now_ms), "not twice"
+
+
+def test_a_checkpoint_by_hand_does_not_move_the_clocks_ones():
+    pace = pacing()
+    pace.start(1_000)
+    pace.triggered(1_010)
+    assert pace.next_ms() == 1_030
+
+
+def test_the_least_pause_is_kept_after_the_end_of_the_one_before():
+    pace = pacing(min_pause_ms=150)
+    pace.start(1_000)
+    pace.triggered(1_030)
+    pace.ended(1_040)
+    assert not pace.due(1_189)
+    assert pace.due(1_190)
+    assert pace.next_ms() == 1_190
+
+
+def test_r09_who_is_pressed_does_not_wait_and_is_served_once():
+    pace = pacing(min_pause_ms=500)
+    pace.press()
+    assert not pace.due(5), "not before the job runs"
+    pace.start(1_000)
+    pace.ended(1_000)
+    assert pace.due(1_000)
+    pace.triggered(1_000)
+    assert not pace.due(1_000)
+
+
+# --- failures (A16) and restarts (D2)
+
+
+@pytest.mark.parametrize("tolerated", [0, 1, 3])
+def test_one_failure_more_than_tolerated_in_a_row_is_too_many(tolerated):
+    failures = FailureManager(tolerated)
+    for _ in range(2):
+        for _ in range(tolerated):
+            assert not failures.failed()
+        failures.succeeded()
+    for _ in range(tolerated):
+        assert not failures.failed()
+    assert failures.failed()
+
+
+def strategy() -> RestartStrategy:
+    return RestartStrategy(FixedDelay(restarts_max=2, delay_ms=70, reset_after_ms=1_000))
+
+
+def test_restarts_have_a_pause_and_a_number():
+    restarts = strategy()
+    failed = [restarts.failed(ran_ms=5, progressed=True) for _ in range(4)]
+    assert failed == [70, 70, None, None]
+    assert restarts.restarts == 2
+
+
+def test_an_attempt_that_ran_long_and_published_earns_the_full_number_again():
+    restarts = strategy()
+    for _ in range(9):
+        assert restarts.failed(ran_ms=1_000, progressed=True) == 70
+    assert restarts.restarts == 9
+
+
+@pytest.mark.parametrize(("ran_ms", "progressed"), [(999, True), (10**9, False)])
+def test_one_that_ran_short_or_published_nothing_does_not(ran_ms, progressed):
+    restarts = strategy()
+    failed = [restarts.failed(ran_ms=ran_ms, progressed=progressed) for _ in range(3)]
+    assert failed == [70, 70, None]
+
+
+# --- states of a job (D3)
+
+LIVES = [
+    "recovering running stopping stopped",
+    "recovering running stopping running failing restarting recovering running finished",
+    "recovering failing failed",
+    "recovering fenced",
+    "recovering running fenced",
+    "recovering running stopping failing restarting recovering stopped",
+    "recovering running failing restarting recovering finished",
+    "recovering failing stopped",
+    "failed",
+]
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_lives_of_a_job(life):
+    state = JobState()
+    for name in life.split():
+        assert not state.over
+        state.to(JobStatus(name))
+    assert state.over
+
+
+@pytest.mark.parametrize("over", ["stopped", "finished", "fenced", "failed"])
+def test_a_job_that_is_over_becomes_nothing_else(over):
+    life = next(life for life in LIVES if life.endswith(over))
+    for status in JobStatus:
+        state = JobState()
+        for name in life.split():
+            state.to(JobStatus(name))
+        with pytest.raises(EngineBug, match="does not become"):
+            state.to(status)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "running"), ("recovering", "stopping"), ("recovering running", "restarting")]
+)
+def test_what_is_not_in_the_table_cannot_happen(before, after):
+    state = JobState()
+    for name in before.split():
+        state.to(JobStatus(name))
+    with pytest.raises(EngineBug, match=f"does not become {after}"):
+        state.to(JobStatus(after))
+
+
+# --- a subtask's part (A11, R24, R26)
+
+
+def ids(*numbers: int) -> list[CheckpointId]:
+    return [CheckpointId(number) for number in numbers]
+
+
+def test_r26_what_was_cut_or_aborted_and_all_below_is_late():
+    one, two, three, four = ids(1, 2, 3, 4)
+    part = SubtaskCheckpoint()
+    part.cut(two, stop=False)
+    assert [part.accepts(n) for n in (one, two, three)] == [False, False, True]
+    part.aborted(three)
+    part.aborted(one)  # late news
+    assert [part.accepts(n) for n in (three, four)] == [False, True]
+
+
+@pytest.mark.parametrize("before", ["cut", "aborted"])
+def test_r26_no_checkpoint_is_cut_twice_or_after_its_abort(before):
+    (one,) = ids(1)
+    part = SubtaskCheckpoint()
+    if before == "cut":
+        part.cut(one, stop=False)
+    else:
+        part.aborted(one)
+    with pytest.raises(EngineBug):
+        part.cut(one, stop=False)
+
+
+def test_r24_only_the_resume_of_its_own_stop_resumes():
+    one, two = ids(1, 2)
+    part = SubtaskCheckpoint()
+    part.cut(one, stop=False)
+    stopped = [part.stopped]
+    part.cut(two, stop=True)
+    for resumed in (one, two):
+        stopped.append(part.stopped)
+        part.resumed(resumed)
+    stopped.append(part.stopped)
+    assert stopped == [False, True, True, False]
