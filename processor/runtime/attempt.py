@@ -12,9 +12,9 @@ from processor.contracts.executor import Executor
 from processor.contracts.job_control import Outcome
 from processor.contracts.source import Enumerator
 from processor.contracts.state_store import StateBackend
-from processor.errors import Unavailable
+from processor.errors import ProcessorError, Unavailable
 from processor.fault_points import FaultHook
-from processor.ids import Incarnation, Position, SplitId, StepName
+from processor.ids import Attempt, Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
@@ -103,6 +103,7 @@ class RunningAttempt:
         links = parts.links(self.executor)
         self._send = links.orders(self._ordered)
         self._report = links.reports(self._reported)
+        self._recovery: RecoveryDriver | None = None
         self.recovered: Recovered | None = None
 
     @property
@@ -113,6 +114,21 @@ class RunningAttempt:
     @property
     def coordinator(self) -> Coordinator | None:
         return self._coordinator
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """Its number, once it has sealed the log."""
+        return self._recovery.sealed if self._recovery is not None else None
+
+    def superseded(self) -> bool:
+        """Whether a newer attempt has sealed the log. Whatever failed then is no trouble of the job: an attempt
+        that slept finds files deleted, producers shut out and places taken, in any order."""
+        if self.attempt is None:
+            return False
+        try:
+            return self._log.read_all().newest_attempt > self.attempt
+        except ProcessorError:
+            return False  # not known: the failure speaks for itself
 
     # --- opening
 
@@ -136,7 +152,7 @@ class RunningAttempt:
             pause=tools.pause,
             timeout_ms=parts.settings.checkpoint.decision_timeout,
         )
-        recovery = RecoveryDriver(
+        self._recovery = recovery = RecoveryDriver(
             RecoveryParts(
                 directory=parts.directory,
                 log=self._log,

@@ -8,7 +8,7 @@ from typing import assert_never
 from processor.contracts.chance import Chance
 from processor.errors import DamagedFile
 from processor.fault_points import FaultHook, FaultPoint
-from processor.ids import Incarnation, Marker, PublisherId
+from processor.ids import Attempt, Incarnation, Marker, PublisherId
 from processor.invariant import invariant
 from processor.plan.compatibility import check_restore
 from processor.plan.execution import ExecutionPlan
@@ -77,6 +77,8 @@ class RecoveryDriver:
         self._parts = parts
         self._origins: dict[str, Origin] = {}
         self._view = LogView(entries=())
+        self.sealed: Attempt | None = None
+        """The attempt, once its seal has its place."""
 
     def run(self, identity: JobIdentity, request: StartRequest) -> Recovered:
         """The whole recovery; blocks until it is done. Raises what stops it."""
@@ -138,6 +140,7 @@ class RecoveryDriver:
         if not isinstance(self._parts.entries.take(entry), Taken):
             return PlaceLost()
         if isinstance(entry, Seal):
+            self.sealed = entry.attempt
             self._parts.say.info("sealed the decision log", attempt=entry.attempt, place=entry.place)
             self._parts.faults(FaultPoint.RECOVERY_SEALED)
         return PlaceTaken()

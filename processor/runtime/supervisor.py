@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from processor.contracts.job_control import Outcome
-from processor.errors import ProcessorError, Response
+from processor.errors import Fenced, ProcessorError, Response
 from processor.ids import Attempt
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.messages import CheckpointKind
@@ -134,10 +134,10 @@ class Supervisor:
         except BaseException as error:
             driver = attempt.driver
             return _Failed(
-                error=error,
+                error=_as_fenced(error) if attempt.superseded() else error,
                 progressed=driver is not None and driver.checkpoints > 0,
                 ran_ms=self._parts.clock.monotonic_ms() - started_ms,
-                attempt=attempt.recovered.attempt if attempt.recovered is not None else None,
+                attempt=attempt.attempt,
             )
         finally:
             self._control.attempt = None
@@ -241,6 +241,15 @@ class Supervisor:
         except Exception as error:
             # What could not be closed is of an attempt that is over; the next one fences it.
             self._say.warning("could not close everything of the attempt", error=error)
+
+
+def _as_fenced(error: BaseException) -> Fenced:
+    """Whatever stopped an attempt that a newer one has followed."""
+    if isinstance(error, Fenced):
+        return error
+    fenced = Fenced(f"a newer attempt has sealed the decision log ({type(error).__name__}: {error})")
+    fenced.__cause__ = error
+    return fenced
 
 
 def _nobody(outcome: Outcome) -> None:
