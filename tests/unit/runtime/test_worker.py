@@ -1,0 +1,214 @@
+"""One worker: steps its subtasks, holds the sources when any is full, publishes what is decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from processor.errors import LogConflict, Unavailable
+from processor.fault_points import no_faults
+from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId, StepName
+from processor.protocol.entries import OutboxFile
+from processor.protocol.messages import (
+    CheckpointDecided,
+    CheckpointKind,
+    InjectBarrier,
+    Publication,
+    PublicationDone,
+    PublicationUnanswered,
+    SubtaskPressed,
+    SubtaskRunning,
+)
+from processor.records.rows import RowBlock
+from processor.runtime.worker import Worker
+from processor.storage.outbox import OutboxWriter, encode_block
+from processor.task.publication import PublishTools
+from tests.unit.operators.kit import SetClock
+from tests.unit.storage.memory_files import MemoryFiles
+from tests.unit.task.kit import ATTEMPT, OnDemand, Outside, PassOn
+from tests.unit.task.test_source_intake import Source
+
+INCARNATION = Incarnation("first")
+
+
+def publisher(index: int = 0) -> PublisherId:
+    from processor.ids import JobName
+
+    return PublisherId(JobName("job"), StepName("out"), index)
+
+
+def marker(checkpoint: int, rows: int) -> Marker:
+    return Marker(incarnation=INCARNATION, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), rows=rows)
+
+
+class OutsidePublishers:
+    """What ``Publishers`` is to a worker, over an Outside."""
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    def of(self, identity: PublisherId):
+        return self._outside.publisher(identity)
+
+
+class Bench:
+    def __init__(self, *sources: Source) -> None:
+        self.outside = Outside()
+        self.files = MemoryFiles()
+        self.executor = OnDemand()
+        self.clock = SetClock()
+        self.reports: list = []
+        self.failures: list[BaseException] = []
+        tools = PublishTools(
+            files=self.files,
+            sealed=lambda attempt: False,
+            timeout_ms=1_000,
+            clock=self.clock,
+            pause=self._pause,
+            faults=no_faults,
+        )
+        self.sources = sources
+        self.worker = Worker(
+            attempt=ATTEMPT,
+            incarnation=INCARNATION,
+            subtasks=[source.rig.subtask for source in sources],
+            publishers=OutsidePublishers(self.outside),  # type: ignore[arg-type]
+            publish_tools=tools,
+            executor=self.executor,
+            report=self.reports.append,
+            failed=self.failures.append,
+        )
+
+    def _pause(self, pause_ms: int) -> None:
+        self.clock.now_ms += pause_ms
+
+    def order(self, checkpoint: int, *rows: str, index: int = 0) -> CheckpointDecided:
+        writer = OutboxWriter(self.files, f"{checkpoint}-{index}.outbox")
+        writer.write(encode_block(RowBlock(topic="out", values=[row.encode() for row in rows])))
+        box = OutboxFile(
+            publisher=publisher(index),
+            cut=CheckpointId(checkpoint),
+            file=writer.finish(),
+            rows=len(rows),
+        )
+        publication = Publication(
+            publisher=publisher(index), outboxes=(box,), expected=marker(checkpoint - 1, 0)
+        )
+        self.outside.markers.setdefault(publisher(index), marker(checkpoint - 1, 0))
+        return CheckpointDecided(
+            attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), publications=(publication,)
+        )
+
+
+def test_it_says_that_its_subtasks_run():
+    bench = Bench(Source({"a/0": []}), Source({"b/0": []}))
+    bench.worker.start()
+    assert [type(report) for report in bench.reports] == [SubtaskRunning] * 2
+
+
+def test_a_turn_steps_every_subtask_and_says_whether_anything_was_done():
+    bench = Bench(Source({"a/0": ["x"]}), Source({"b/0": ["y"]}))
+    assert bench.worker.step()
+    assert [source.rig.sent() for source in bench.sources] == [[["x"], "idle"], [["y"], "idle"]]
+    assert not bench.worker.step()
+
+
+def test_r09_one_full_subtask_holds_all_sources_but_no_barrier():
+    full = PassOn()
+    bench = Bench(Source({"a/0": ["x"]}), Source({"b/0": ["y"]}, operators=[full]))
+    full.full = True
+    assert not bench.worker.step()
+    assert [source.reader.polls for source in bench.sources] == [0, 0]
+    assert sum(isinstance(r, SubtaskPressed) for r in bench.sources[1].rig.reports) == 1
+    inject = InjectBarrier(attempt=ATTEMPT, checkpoint=CheckpointId(1), kind=CheckpointKind.PERIODIC)
+    bench.worker.handle(inject)
+    assert bench.worker.step()
+    assert [source.rig.sent() for source in bench.sources] == [["barrier 1"]] * 2
+    full.full = False
+    assert bench.worker.step()
+    assert [source.reader.polls for source in bench.sources] == [1, 1]
+
+
+def test_r21_an_order_of_another_attempt_does_nothing():
+    bench = Bench(Source({"a/0": []}))
+    inject = InjectBarrier(attempt=Attempt(9), checkpoint=CheckpointId(1), kind=CheckpointKind.PERIODIC)
+    bench.worker.handle(inject)
+    bench.worker.step()
+    assert bench.sources[0].rig.acknowledged() == []
+
+
+def test_what_is_decided_is_published_in_the_background_and_reported():
+    bench = Bench()
+    order = bench.order(2, "a", "b")
+    bench.worker.handle(order)
+    assert bench.outside.rows() == []
+    bench.executor.settle()
+    assert bench.outside.rows() == [b"a", b"b"]
+    assert bench.reports == [
+        PublicationDone(
+            attempt=ATTEMPT,
+            checkpoint=CheckpointId(2),
+            publisher=publisher(),
+            marker=marker(2, 2),
+        )
+    ]
+
+
+def test_a_doubled_order_publishes_once():
+    bench = Bench()
+    order = bench.order(2, "a")
+    bench.worker.handle(order)
+    bench.worker.handle(order)
+    bench.executor.settle()
+    assert bench.outside.rows() == [b"a"]
+    assert [type(report) for report in bench.reports] == [PublicationDone] * 2
+
+
+def test_r13_publishes_of_one_identity_are_one_lane_and_identities_are_apart():
+    bench = Bench()
+    bench.worker.handle(bench.order(2, "a"))
+    bench.worker.handle(bench.order(2, "b", index=1))
+    bench.worker.handle(bench.order(3, "c"))
+    assert bench.executor.lanes == [
+        f"publish {publisher(0)}",
+        f"publish {publisher(1)}",
+        f"publish {publisher(0)}",
+    ]
+
+
+def test_r25_no_answer_is_reported_and_everything_else_ends_the_attempt():
+    bench = Bench()
+    order = bench.order(2, "a")
+    bench.outside.down = True
+    bench.worker.handle(order)
+    bench.executor.settle()
+    (report,) = bench.reports
+    assert isinstance(report, PublicationUnanswered)
+    assert "nobody answers" in report.reason
+    assert bench.failures == []
+    bench.outside.down = False
+    bench.outside.markers.clear()
+    bench.worker.handle(order)
+    bench.executor.settle()
+    assert [type(failure) for failure in bench.failures] == [LogConflict]
+
+
+def test_the_next_timer_is_the_earliest_of_all_subtasks():
+    operators = [PassOn(), PassOn(), PassOn()]
+    bench = Bench(*(Source({f"{i}/0": []}, operators=[op]) for i, op in enumerate(operators)))
+    assert bench.worker.next_processing_time_ms() is None
+    operators[2].timer_ms = 70
+    operators[0].timer_ms = 90
+    assert bench.worker.next_processing_time_ms() == 70
+
+
+def test_close_closes_all_and_raises_the_first_error():
+    first, second = Source({"a/0": []}), Source({"b/0": []})
+    bench = Bench(first, second)
+
+    def broken() -> None:
+        raise Unavailable("the client hangs")
+
+    second.reader.close = broken  # type: ignore[method-assign]
+    with pytest.raises(Unavailable, match="hangs"):
+        bench.worker.close()
+    assert first.reader.closed
