@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from processor.contracts.plugin import DoctorFinding
+    from processor.contracts.simulated import OutsideWorld, SimulatedSystem
     from processor.contracts.topic_reader import TopicReader
 
 
@@ -40,6 +41,11 @@ class KafkaPlugin:
         from connectors.kafka.audit_reader import topic_reader
 
         return topic_reader(settings, endpoint)
+
+    def simulated(self, world: OutsideWorld, settings: object) -> SimulatedSystem:
+        from connectors.kafka.simulated_system import SimulatedKafka
+
+        return SimulatedKafka(world, settings)
 
 
 plugin = KafkaPlugin()

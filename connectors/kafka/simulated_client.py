@@ -45,11 +45,13 @@ class SimulatedClient:
 
         Raises BrokerRefusal. ``changes`` False: it only reads, so nobody cares whether it is late.
         """
+        sent_ms = self.world.now_ms()
         try:
             fate = self.world.exchange(request, self._number)
         except BaseException:
-            # Its sender was killed. What had left it may arrive all the same.
-            if changes:
+            # Its sender was killed. What was on its way already may arrive all the same; at once means that the
+            # sender was dead before.
+            if changes and self.world.now_ms() > sent_ms:
                 self._arrive_late(request, act)
             raise
         match fate:
@@ -88,6 +90,7 @@ class SimulatedClient:
         for silence; ``doing`` completes "failed while".
         """
         deadline_ms = self.world.now_ms() + timeout_ms
+        waited_ms = 0
         while True:
             pause_ms, refusal = ANSWER_WAIT_MS, None
             try:
@@ -98,9 +101,11 @@ class SimulatedClient:
                 if refused.name not in retry:
                     raise
                 pause_ms, refusal = retry[refused.name], refused
-            left_ms = deadline_ms - self.world.now_ms()
+            # Also by what was waited: for whoever looks at the world from outside, time stands still.
+            left_ms = min(deadline_ms - self.world.now_ms(), timeout_ms - waited_ms)
             if left_ms > 0:
                 self.world.wait(min(pause_ms, left_ms))
+            waited_ms += pause_ms
             if left_ms <= pause_ms:
                 if refusal is not None and refusal.name == retry_for_good:
                     raise refusal

@@ -132,15 +132,18 @@ class SimulatedProducer:
     def flush(self, timeout_ms: int) -> int:
         world = self._client.world
         deadline_ms = world.now_ms() + timeout_ms
+        waited_ms = 0
         while True:
             self._check_live()
             self._send()
             if self._trouble is not None and self._trouble.fatal:
                 raise self._troubled(f"sending the rows of '{self._id}'", self._trouble)
-            left_ms = deadline_ms - world.now_ms()
+            left_ms = min(deadline_ms - world.now_ms(), timeout_ms - waited_ms)
             if not self._queue.rows or self._trouble is not None or left_ms <= 0:
                 return self._queue.rows
-            world.wait(min(left_ms, max(1, self._next_try_ms - world.now_ms())))
+            pause_ms = min(left_ms, max(1, self._next_try_ms - world.now_ms()))
+            world.wait(pause_ms)
+            waited_ms += pause_ms
 
     def failures(self) -> Sequence[DeliveryFailure]:
         return self._failures

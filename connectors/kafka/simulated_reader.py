@@ -67,9 +67,11 @@ class SimulatedReader:
     def consume(self, records_max: int, wait_ms: int) -> Sequence[Message]:
         world = self._client.world
         messages = self._fetch(records_max)
-        deadline_ms = world.now_ms() + wait_ms
-        while not messages and (left_ms := deadline_ms - world.now_ms()) > 0:
-            world.wait(min(left_ms, max(1, wait_ms // WAIT_SLICES)))
+        slice_ms = -(-wait_ms // WAIT_SLICES)
+        for waited_ms in range(0, wait_ms, max(1, slice_ms)):
+            if messages:
+                break
+            world.wait(min(slice_ms, wait_ms - waited_ms))
             messages = self._fetch(records_max)
         return messages
 
