@@ -49,6 +49,8 @@ def status_text(now: JobStatus) -> str:
     ]
     if now.waiting_for:
         rows.append(("waiting for", now.waiting_for))
+    for step, counters in now.counters.items():
+        rows += [(f"{step or 'job'}: {name.replace('_', ' ')}", f"{n:,}") for name, n in counters.items()]
     return "\n".join(aligned(rows))
 
 

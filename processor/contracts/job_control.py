@@ -3,8 +3,8 @@ later of the HTTP API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from processor.ids import CheckpointId, JobName
@@ -25,6 +25,8 @@ class JobStatus:
     uptime_ms: int
     waiting_for: str
     """What holds up checkpoints, such as a sink cluster that cannot be reached (R13); "" when nothing."""
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Every other counter of this process by step and name, such as ``records_skipped``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,9 @@ TICK_MS = 5
 VISIBLE_TIMEOUT_MS = 30_000
 """How long an end waits until its last output can be read (R17)."""
 
+PUBLISHES_FAILED = "publishes_failed"
+"""Counter of a sink: tries to publish that did not go through; they are repeated (case 8)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptParts:
@@ -144,6 +147,7 @@ class RunningAttempt:
             clock=parts.clock,
             pause=self._pausing(stop_asked),
             faults=parts.faults,
+            failed=lambda publisher: parts.metrics.count(publisher.sink, PUBLISHES_FAILED),
         )
         entries = EntryWriter(
             log=self._log,

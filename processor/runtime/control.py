@@ -54,6 +54,7 @@ class Control:
             waiting_for=", ".join(str(p) for p in coordinator.waiting_for())
             if coordinator is not None
             else "",
+            counters=counted.by_step(but=("records_in", "records_out")),
         )
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:

@@ -38,6 +38,10 @@ PAUSE_MAX_MS = 2_000
 """Between two tries of a publish: doubled from the first to the longest."""
 
 
+def _nobody_counts(publisher: PublisherId) -> None:
+    """The default of ``PublishTools.failed``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishTools:
     """What publishing needs beside the publisher itself."""
@@ -50,6 +54,8 @@ class PublishTools:
     pause: Callable[[int], None]
     """Waits that many milliseconds, or less when the attempt ends; then it raises."""
     faults: FaultHook
+    failed: Callable[[PublisherId], None] = _nobody_counts
+    """Told of every try that did not go through and is repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +265,7 @@ class _Tries:
         self._pause_ms = PAUSE_FIRST_MS
 
     def again(self, error: Retriable) -> None:
+        self._tools.failed(self._publisher)
         if self._tools.clock.monotonic_ms() + self._pause_ms >= self._deadline_ms:
             raise Unavailable(
                 f"{self._publisher} could not be published within {self._tools.timeout_ms} ms: {error}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,6 +42,14 @@ class MetricsSnapshot:
     def count(self, step: StepName, name: str) -> int:
         """One counter; 0 when nobody counted."""
         return self.counters.get(Series(step, name), 0)
+
+    def by_step(self, *, but: Collection[str] = ()) -> Mapping[str, Mapping[str, int]]:
+        """All counters, by step and name in their order, without those called ``but``."""
+        found: dict[str, dict[str, int]] = {}
+        for series, value in sorted(self.counters.items()):
+            if series.name not in but:
+                found.setdefault(series.step, {})[series.name] = value
+        return found
 
 
 class Metrics:

@@ -19,6 +19,7 @@ STATUS = JobStatus(
     restarts=2,
     uptime_ms=61_500,
     waiting_for="",
+    counters={"read": {"records_skipped": 3}},
 )
 
 

@@ -22,6 +22,8 @@ def test_counts_add_up_by_step_and_name():
     assert snapshot.count(STEP, "records_in") == 7
     assert snapshot.total("records_in") == 12
     assert snapshot.total("nothing") == 0
+    assert snapshot.by_step() == {STEP: {"records_in": 7}, "other": {"records_in": 5}}
+    assert snapshot.by_step(but=["records_in"]) == {}
 
 
 def test_counts_of_many_threads_are_all_there():
