@@ -101,6 +101,8 @@ def _batches(bootstrap: str, topic: str, partition: int) -> Iterator[_Batch]:
             if reached == offset:
                 raise AssertionError(f"no batch at {topic}/{partition} offset {offset} of {high_watermark}")
             offset = reached
+            if offset >= high_watermark:  # asking again would wait for records that do not come
+                return
 
 
 def _fetch(connection: socket.socket, topic: str, partition: int, offset: int) -> tuple[int, bytes]:
