@@ -60,6 +60,7 @@ from processor.protocol.pending_checkpoint import Collected, PendingCheckpoint, 
 from processor.protocol.recovered import Recovered
 from processor.protocol.request_queue import CLOCK, RequestQueue, answers
 from processor.protocol.savepoint_copies import SavepointCopies, SavepointCopy
+from processor.protocol.subtask_states import SubtaskStates
 
 
 class Coordinator:
@@ -74,15 +75,13 @@ class Coordinator:
         policy: CheckpointPolicy,
     ) -> None:
         self._attempt = attempt
-        self._subtasks = subtasks
+        self._subtasks = SubtaskStates(subtasks, policy.start_timeout_ms)
         self._policy = policy
         self._pacing = Pacing(policy.pacing)
         self._failures = FailureManager(policy.tolerated_failures)
         self._next_id = recovered.next_checkpoint
         self._decided = recovered.checkpoint
         self._markers = dict(recovered.markers)
-        self._starting = set(subtasks)
-        self._ended: set[SubtaskId] = set()
         self._queue = RequestQueue()
         self._pending: PendingCheckpoint | None = None
         self._complete: PendingCheckpoint | None = None
@@ -90,13 +89,8 @@ class Coordinator:
         self._decision_deadline_ms = 0
         self._publishing: DecidedCheckpoint | None = None
         self._copies = SavepointCopies()
-        self._start_deadline_ms: int | None = None
         self._stopping = False
         self._over = False
-
-    @property
-    def running(self) -> bool:
-        return not self._starting
 
     @property
     def decided(self) -> CheckpointId:
@@ -114,16 +108,15 @@ class Coordinator:
 
     def next_ms(self) -> int | None:
         """When the next Tick is needed at the latest."""
-        times = [t for t in (self._pacing.next_ms(), self._copies.next_ms()) if t is not None]
-        if self._pending is not None:
-            times.append(self._pending.expires_ms)
-        if self._deciding is not None:
-            times.append(self._decision_deadline_ms)
-        if self._publishing is not None:
-            times.append(self._publishing.deadline_ms)
-        if self._starting and self._start_deadline_ms is not None:
-            times.append(self._start_deadline_ms)
-        return min(times, default=None)
+        times = [
+            self._pacing.next_ms(),
+            self._copies.next_ms(),
+            self._subtasks.deadline_ms(),
+            None if self._pending is None else self._pending.expires_ms,
+            None if self._deciding is None else self._decision_deadline_ms,
+            None if self._publishing is None else self._publishing.deadline_ms,
+        ]
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     def handle(self, event: Event, now_ms: int) -> tuple[Action, ...]:
         """What to do about an event; ``now_ms`` is monotonic."""
@@ -131,8 +124,7 @@ class Coordinator:
             return (Ignored(event=event, why="the attempt is over"),)
         if getattr(event, "attempt", self._attempt) != self._attempt:
             return (Ignored(event=event, why="another attempt"),)
-        if self._start_deadline_ms is None:
-            self._start_deadline_ms = now_ms + self._policy.start_timeout_ms
+        self._subtasks.heard(now_ms)
         actions = self._dispatch(event, now_ms)
         return actions + self._trigger(now_ms)
 
@@ -140,8 +132,8 @@ class Coordinator:
         match event:
             case Tick():
                 return self._deadlines(now_ms)
-            case SubtaskRunning(subtask=subtask):
-                return self._subtask_running(subtask, now_ms)
+            case SubtaskRunning():
+                return self._subtask_running(event, now_ms)
             case SubtaskEnded(subtask=subtask):
                 return self._subtask_ended(subtask)
             case SubtaskPressed():
@@ -174,34 +166,28 @@ class Coordinator:
 
     # --- starting
 
-    def _subtask_running(self, subtask: SubtaskId, now_ms: int) -> tuple[Action, ...]:
-        if subtask not in self._starting:
-            return (
-                Ignored(event=SubtaskRunning(attempt=self._attempt, subtask=subtask), why="runs already"),
-            )
-        self._starting.discard(subtask)
-        if not self._starting:
+    def _subtask_running(self, event: SubtaskRunning, now_ms: int) -> tuple[Action, ...]:
+        if not self._subtasks.runs(event.subtask):
+            return (Ignored(event=event, why="runs already"),)
+        if self._subtasks.running:
             self._pacing.start(now_ms)
         return ()
 
     def _subtask_ended(self, subtask: SubtaskId) -> tuple[Action, ...]:
-        if subtask in self._ended:
-            return ()
-        self._ended.add(subtask)
-        if not self._stopping:
+        if self._subtasks.ended(subtask) and not self._stopping:
             self._ask_last()
         return ()
 
     def _ask_last(self) -> None:
         """Once all input has ended, the next checkpoint is the last."""
-        if self._ended == self._subtasks:
+        if self._subtasks.all_ended:
             self._queue.add_last()
 
     # --- starting a checkpoint
 
     def _trigger(self, now_ms: int) -> tuple[Action, ...]:
         """Start the next checkpoint if one is wanted and the place is free."""
-        if self._over or self._starting or self._stopping:
+        if self._over or self._stopping or not self._subtasks.running:
             return ()
         if self._pending or self._complete or self._deciding:
             return ()
@@ -213,11 +199,11 @@ class Coordinator:
         checkpoint = self._next_id
         self._next_id = CheckpointId(checkpoint + 1)
         self._pacing.triggered(now_ms)
-        self._stopping = request.kind in (CheckpointKind.STOP, CheckpointKind.LAST)
+        self._stopping = request.kind.stops
         self._pending = PendingCheckpoint(
             checkpoint=checkpoint,
             request=request,
-            must_acknowledge=self._subtasks,
+            must_acknowledge=self._subtasks.all,
             triggered_ms=now_ms,
             expires_ms=now_ms + self._policy.timeout_ms,
         )
@@ -232,9 +218,9 @@ class Coordinator:
             # Late: its state files are garbage, its outboxes are listed again by the next one (R9).
             if event.checkpoint <= self._decided:
                 return (Ignored(event=event, why="decided already"),)
-            for place in (self._complete, self._deciding):
-                if place is not None and place.checkpoint == event.checkpoint:
-                    return (Ignored(event=event, why="complete already"),)
+            waiting = (self._complete, self._deciding)
+            if any(place is not None and place.checkpoint == event.checkpoint for place in waiting):
+                return (Ignored(event=event, why="complete already"),)
             return (
                 Ignored(event=event, why="given up already"),
                 Condemn(files=tuple(state.file for state in event.snapshot.keyed)),
@@ -258,10 +244,8 @@ class Coordinator:
         return self._give_up(f"subtask {event.subtask} declined: {event.reason}", now_ms)
 
     def _give_up(self, reason: str, now_ms: int) -> tuple[Action, ...]:
-        pending = self._pending
-        invariant(pending is not None, "only a pending checkpoint is given up")
+        pending, self._pending = self._pending, None
         assert pending is not None
-        self._pending = None
         self._pacing.ended(now_ms)
         checkpoint = pending.checkpoint
         actions: tuple[Action, ...] = (
@@ -296,15 +280,13 @@ class Coordinator:
                 subtasks=tuple(s.without_decided(self._decided) for s in complete.snapshots()),
                 expected=tuple(sorted(self._markers.items())),
                 savepoint=complete.request.savepoint,
-                stop=complete.request.kind in (CheckpointKind.STOP, CheckpointKind.LAST),
+                stop=complete.request.kind.stops,
             ),
         )
 
     def _decision_taken(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
         deciding = self._deciding
-        invariant(
-            deciding is not None and deciding.checkpoint == checkpoint, "a decision answers its request"
-        )
+        invariant(deciding is not None and deciding.checkpoint == checkpoint, "what was asked is decided")
         assert deciding is not None
         self._deciding = None
         self._publishing = DecidedCheckpoint(
@@ -331,38 +313,20 @@ class Coordinator:
         return self._record_if_out()
 
     def _record_if_out(self) -> tuple[Action, ...]:
-        publishing = self._publishing
-        if publishing is None or not publishing.out_now():
-            return ()
-        return (RecordPublished(checkpoint=publishing.checkpoint),)
+        out = self._publishing is not None and self._publishing.out_now()
+        return (RecordPublished(checkpoint=self._decided),) if out else ()
 
     def _publication_unanswered(self, event: PublicationUnanswered, now_ms: int) -> tuple[Action, ...]:
         publishing = self._publishing
         if publishing is None or publishing.checkpoint != event.checkpoint:
             return (Ignored(event=event, why="not publishing"),)
-        publication = publishing.missing.get(event.publisher)
-        if publication is None:
+        if event.publisher not in publishing.missing:
             return (Ignored(event=event, why="published already"),)
         if now_ms >= publishing.deadline_ms:
-            return self._publish_deadline(event.reason)
-        order = CheckpointDecided(
-            attempt=self._attempt, checkpoint=event.checkpoint, publications=(publication,)
-        )
+            return self._fail(publishing.overdue(event.reason))
+        again = (publishing.missing[event.publisher],)
+        order = CheckpointDecided(attempt=self._attempt, checkpoint=event.checkpoint, publications=again)
         return (Broadcast(order=order),)
-
-    def _publish_deadline(self, reason: str) -> tuple[Action, ...]:
-        publishing = self._publishing
-        assert publishing is not None
-        if not publishing.missing:
-            return self._fail(
-                f"checkpoint {publishing.checkpoint} is published, but that was not recorded in time. Nothing is "
-                "lost: the next attempt looks at the markers."
-            )
-        names = ", ".join(str(p) for p in sorted(publishing.missing))
-        return self._fail(
-            f"checkpoint {publishing.checkpoint} is decided but could not be published in time by {names}: "
-            f"{reason}. Nothing is lost: the next attempt publishes it."
-        )
 
     def _recorded(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
         publishing = self._publishing
@@ -386,30 +350,18 @@ class Coordinator:
         copy = self._copies.end(event.request)
         if copy is None:
             return (Ignored(event=event, why="answered already"),)
-        if event.failure:
-            return self._copy_failed(copy, event.failure)
-        return self._answer(copy.request, copy.checkpoint)
+        return self._answer(copy.request, copy.checkpoint, refused=event.failure)
 
-    def _copy_failed(self, copy: SavepointCopy, reason: str) -> tuple[Action, ...]:
-        # The refusal names the checkpoint, which is decided: a stop can only finish (R24), without its copy.
-        answer = Answer(number=copy.request.number, checkpoint=copy.checkpoint, refused=reason)
-        if copy.request.kind is CheckpointKind.STOP:
-            return (answer, *self._end(finished=False))
-        return (answer,)
-
-    def _answer(self, request: Request, checkpoint: CheckpointId) -> tuple[Action, ...]:
+    def _answer(self, request: Request, checkpoint: CheckpointId, refused: str = "") -> tuple[Action, ...]:
+        """A checkpoint is decided: a stop can only finish (R24), even when the copy of its savepoint failed;
+        that refusal names the checkpoint."""
         actions: tuple[Action, ...] = ()
         if request.number != CLOCK:
-            actions = (Answer(number=request.number, checkpoint=checkpoint, path=request.savepoint),)
-        match request.kind:
-            case CheckpointKind.STOP:
-                return actions + self._end(finished=False)
-            case CheckpointKind.LAST:
-                return actions + self._end(finished=True)
-            case CheckpointKind.PERIODIC | CheckpointKind.MANUAL | CheckpointKind.SAVEPOINT:
-                return actions
-            case _:
-                assert_never(request.kind)
+            path = "" if refused else request.savepoint
+            actions = (Answer(number=request.number, checkpoint=checkpoint, path=path, refused=refused),)
+        if request.kind.stops:
+            actions += self._end(finished=request.kind is CheckpointKind.LAST)
+        return actions
 
     # --- ends
 
@@ -431,16 +383,18 @@ class Coordinator:
             missing = ", ".join(str(subtask) for subtask in self._pending.missing)
             return self._give_up(f"it took longer than its time-out; waiting for {missing}", now_ms)
         if self._deciding is not None and now_ms >= self._decision_deadline_ms:
-            return self._fail(
+            late = (
                 f"the decision log did not answer about checkpoint {self._deciding.checkpoint} in time (R6)"
             )
+            return self._fail(late)
         if self._publishing is not None and now_ms >= self._publishing.deadline_ms:
-            return self._publish_deadline("no answer")
+            return self._fail(self._publishing.overdue("no answer"))
         overdue = self._copies.overdue(now_ms)
         if overdue is not None:
             self._copies.end(overdue.request)
-            return self._copy_failed(overdue, "the copy of the savepoint took longer than its time-out")
-        if self._starting and self._start_deadline_ms is not None and now_ms >= self._start_deadline_ms:
-            late = ", ".join(str(subtask) for subtask in sorted(self._starting))
-            return self._fail(f"these subtasks did not start in time: {late}")
+            late = "the copy of the savepoint took longer than its time-out"
+            return self._answer(overdue.request, overdue.checkpoint, refused=late)
+        start_ms = self._subtasks.deadline_ms()
+        if start_ms is not None and now_ms >= start_ms:
+            return self._fail(f"these subtasks did not start in time: {self._subtasks.late()}")
         return ()

@@ -46,6 +46,19 @@ class DecidedCheckpoint:
         self._told = True
         return True
 
+    def overdue(self, reason: str) -> str:
+        """What is to be told when the time for it has passed."""
+        if not self.missing:
+            return (
+                f"checkpoint {self.checkpoint} is published, but that was not recorded in time. Nothing is lost: "
+                "the next attempt looks at the markers."
+            )
+        names = ", ".join(str(publisher) for publisher in sorted(self.missing))
+        return (
+            f"checkpoint {self.checkpoint} is decided but could not be published in time by {names}: {reason}. "
+            "Nothing is lost: the next attempt publishes it."
+        )
+
 
 def _publications(
     snapshots: tuple[SubtaskSnapshot, ...], markers: Mapping[PublisherId, Marker]

@@ -23,6 +23,11 @@ class CheckpointKind(StrEnum):
     LAST = "last"
     """All inputs of a bounded job have ended."""
 
+    @property
+    def stops(self) -> bool:
+        """Whether nothing runs any more behind its barrier."""
+        return self in (CheckpointKind.STOP, CheckpointKind.LAST)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgementMetrics:

@@ -151,7 +151,7 @@ class Subtask:
         parts.outputs.mark(Barrier(attempt=parts.attempt, checkpoint=checkpoint, kind=kind))
         facts = CutFacts(
             checkpoint=checkpoint,
-            stop=kind in (CheckpointKind.STOP, CheckpointKind.LAST),
+            stop=kind.stops,
             alignment_ms=alignment_ms,
             sources=sources,
             watermark_ms=watermark_ms,
