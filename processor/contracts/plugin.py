@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
+    from processor.contracts.simulated import OutsideWorld, SimulatedSystem
     from processor.contracts.topic_reader import TopicReader
 
 
@@ -33,6 +34,10 @@ class Plugin(Protocol):
 
     def topic_reader(self, settings: object, endpoint: object) -> TopicReader | None:
         """For audits: a reader of what a source reads or a sink writes; None for one of another plugin."""
+        ...
+
+    def simulated(self, world: OutsideWorld, settings: object) -> SimulatedSystem:
+        """The outside system in memory, for simulations, with a section of the settings."""
         ...
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Protocol
 
 from processor.contracts.topic_reader import RawHeaders, TopicReader
+from processor.ids import SplitId
 
 
 class Fate(Enum):
@@ -75,9 +76,12 @@ class SimulatedSystem(Protocol):
         """What the engine hands to sources and sinks as the plugin's section, to reach this system."""
         ...
 
-    def prepare(self, endpoint: object, parts: int) -> bool:
-        """Make what a source reads or a sink writes, in so many parts; without effect when it is there. False
-        for an endpoint of another plugin. Call it from outside of every process, as the next one."""
+    def serves(self, endpoint: object) -> bool:
+        """Whether a source or sink is of this plugin. All other calls are for those that are."""
+        ...
+
+    def prepare(self, endpoint: object, parts: int) -> None:
+        """Make what a source reads or a sink writes, in so many parts; without effect when it is there."""
         ...
 
     def append(
@@ -93,10 +97,10 @@ class SimulatedSystem(Protocol):
         """Add a record to a part of what the source reads. ``time_ms``: without it, now."""
         ...
 
-    def parts(self, source: object) -> Sequence[int]:
-        """How many records each part of what the source reads has."""
+    def ends(self, source: object) -> Mapping[SplitId, int]:
+        """The place after everything that is there for the source to read, by part."""
         ...
 
-    def reader(self, endpoint: object) -> TopicReader | None:
-        """Reads what is there, without faults; None for an endpoint of another plugin."""
+    def reader(self, endpoint: object) -> TopicReader:
+        """Reads what is there, without faults."""
         ...

@@ -1,0 +1,47 @@
+"""What is simulated: a job, its input, what its output must be, and what its operator does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from processor.audit.expectation import Audit
+from processor.plan.graph import JobGraph
+
+if TYPE_CHECKING:
+    from processor.contracts.plugin import Plugin
+    from processor.simulation.operator import Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One record, for one part of what a source step reads."""
+
+    step: str
+    part: int
+    key: bytes | None
+    value: bytes | None
+    time_ms: int | None = None
+
+
+Script = Callable[["Operator"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run, before the seed has chosen faults and pace."""
+
+    graph: JobGraph
+    plugins: Mapping[str, tuple[Plugin, Any]]
+    """The connectors that it uses, by name, each with its section of the settings."""
+    inputs: Sequence[Input]
+    script: Script
+    audits: Sequence[Audit]
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """In how many parts sources and sinks are made, by step; PARTS where nothing is said."""
+    parallelism: int = 1
+    """For steps that do not say."""
+
+
+PARTS = 2

@@ -1,0 +1,218 @@
+"""One seeded run: world, machine, brokers, processes and their operator, put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from processor.contracts.simulated import SimulatedSystem
+from processor.ids import JobName, SplitId
+from processor.plan.graph import Step
+from processor.runtime.start_options import StartOptions
+from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
+from processor.simulation.case import PARTS, Case
+from processor.simulation.chaos import Chaos
+from processor.simulation.clock import WallClock
+from processor.simulation.daemon import Daemon, Start, look_at
+from processor.simulation.faults import Faults
+from processor.simulation.injection import NO_LIMIT, Injection, Limit
+from processor.simulation.machine import MachineDisk
+from processor.simulation.network import SimulatedNetwork
+from processor.simulation.operator import Operator
+from processor.simulation.process import SimulatedProcess
+from processor.simulation.trace import Trace
+from processor.simulation.unit import LoudEnd, Unit
+from processor.simulation.world import US_PER_MS, World
+from processor.storage.directory import JobDirectory
+
+ROOT: Final = Path("/simulated/checkpoints")
+"""A folder of the simulated disk; the machine's own has none of that name."""
+
+STEPS_MAX: Final = 400_000
+"""Of a run, until it counts as hanging."""
+
+FEED_PART: Final = 0.8
+"""Of the time of faults, in which input is written."""
+
+FEED_MS_MIN: Final = 2_000
+
+
+class Simulation:
+    """Everything of one run. ``run`` it once, then look at what is left."""
+
+    def __init__(
+        self,
+        case: Case,
+        seed: int,
+        faults: Faults,
+        *,
+        limit: Limit = NO_LIMIT,
+        steps_max: int = STEPS_MAX,
+        keep_trace: bool = False,
+    ) -> None:
+        self.case = case
+        self.world = World(seed, steps_max=steps_max, trace=Trace(keep=keep_trace))
+        self.injection = Injection(self.world, faults, limit)
+        self.network = SimulatedNetwork(self.world, self.injection)
+        self.disk = MachineDisk()
+        self.wall = WallClock(self.world)
+        self.chaos = Chaos(
+            self.world,
+            self.injection,
+            network=self.network,
+            disk=self.disk,
+            wall=self.wall,
+            another=self._another_unit,
+        )
+        self.systems: dict[str, SimulatedSystem] = {
+            name: plugin.simulated(self.network, section) for name, (plugin, section) in case.plugins.items()
+        }
+        self.fed = not case.inputs
+        self.settings = self._settings()
+        self._start: Start | None = None
+        self._finished = False
+        self._failure: BaseException | None = None
+
+    @property
+    def job(self) -> JobName:
+        return self.case.graph.name
+
+    def run(self) -> None:
+        """Raises StepLimitReached, or what the operator met."""
+        for step in self.case.graph.steps.values():
+            for endpoint in (step.source, step.sink):
+                if endpoint is not None:
+                    self.system_of(endpoint).prepare(endpoint, self.case.parts.get(step.name, PARTS))
+        outside = SimulatedProcess(self.world, "operator")
+        outside.spawn("feed", self._feed)
+        outside.spawn("script", self._script)
+        self.chaos.begin()
+        try:
+            self.world.run(lambda: self._finished or self._failure is not None)
+        finally:
+            self._end_everything()
+        if self._failure is not None:
+            raise self._failure
+
+    def loud(self) -> list[LoudEnd]:
+        """Processes that ended by an error which nothing justifies."""
+        return [end for unit in self.chaos.units for end in unit.loud]
+
+    def directory(self) -> JobDirectory:
+        """The job's directory, to look at."""
+        return look_at(self.world, self.disk, ROOT, self.job)
+
+    def system_of(self, endpoint: object) -> SimulatedSystem:
+        """The system that a source reads from or a sink writes to."""
+        for system in self.systems.values():
+            if system.serves(endpoint):
+                return system
+        raise LookupError(f"no plugin of the case serves {endpoint!r:.100}")
+
+    def source_steps(self) -> list[Step]:
+        return [step for step in self.case.graph.steps.values() if step.source is not None]
+
+    def input_ends(self) -> dict[SplitId, int]:
+        """The places after all input there is."""
+        ends: dict[SplitId, int] = {}
+        for step in self.source_steps():
+            ends.update(self.system_of(step.source).ends(step.source))
+        return ends
+
+    # --- units
+
+    def start_unit(self, options: StartOptions, parallelism: int | None) -> None:
+        """The operator starts a daemon; further units are of the same kind."""
+        settings = self.settings
+        if parallelism is not None:
+            runtime = settings.runtime.model_copy(update={"parallelism": parallelism})
+            settings = replace(settings, runtime=runtime)
+        self._start = Start(graph=self.case.graph, settings=settings, options=options)
+        unit = self._another_unit()
+        self.chaos.units.append(unit)
+        unit.start()
+
+    def _another_unit(self) -> Unit:
+        start = self._start
+        assert start is not None
+        return Unit(self.world, f"unit{len(self.chaos.units) + 1}", lambda name: self._daemon(name, start))
+
+    def _daemon(self, name: str, start: Start) -> Daemon:
+        process = SimulatedProcess(self.world, name)
+        return Daemon(
+            process,
+            start,
+            disk=self.disk,
+            wall=self.wall,
+            injection=self.injection,
+            trouble=self.chaos.trouble(process),
+            faults=self.chaos.hook(process),
+        )
+
+    # --- input, script, end
+
+    def _feed(self) -> None:
+        chance = self.world.chance("feed")
+        span_us = max(FEED_MS_MIN, int(self.injection.faults.until_ms * FEED_PART)) * US_PER_MS
+        moments = sorted(chance.randrange(span_us) for _ in self.case.inputs)
+        steps = self.case.graph.steps
+        for moment_us, record in zip(moments, self.case.inputs, strict=True):
+            if moment_us > self.world.now_us:
+                self.world.wait_us(moment_us - self.world.now_us)
+            source = next(step.source for name, step in steps.items() if name == record.step)
+            self.system_of(source).append(
+                source, record.part, key=record.key, value=record.value, time_ms=record.time_ms
+            )
+        self.fed = True
+
+    def _script(self) -> None:
+        try:
+            self.case.script(Operator(self))
+            self._finished = True
+        except Exception as error:
+            self._failure = error
+
+    def _end_everything(self) -> None:
+        """Nothing runs after a run: what is unwound now touches nothing."""
+        self.injection.stop()
+        for unit in self.chaos.units:
+            unit.retire()
+            if unit.daemon is not None:
+                unit.daemon.process.end_now()
+
+    def _settings(self) -> Settings:
+        """The seed's choice of pace and bounds: everything small, so that limits are met."""
+        chance = self.world.chance("settings")
+        # Copies with these values: times are milliseconds already, and bounds may be below what an operator may
+        # set; with a few small records they would never be met.
+        checkpoint = CheckpointSettings().model_copy(
+            update={
+                "directory": ROOT,
+                "interval": chance.choice((30, 80, 200, 400, 1_000)),
+                "timeout": chance.choice((800, 2_000, 6_000)),
+                "min_pause": chance.choice((0, 0, 50)),
+                "initial_delay_max": chance.choice((0, 100)),
+                "tolerated_failures": chance.choice((0, 2, 5)),
+                "retained": chance.choice((2, 3)),
+                "publish_timeout": chance.choice((2_000, 5_000, 15_000)),
+                "marker_refresh": chance.choice((1_000, 5_000, 60_000)),
+                "decision_timeout": chance.choice((500, 3_000)),
+            }
+        )
+        runtime = RuntimeSettings().model_copy(
+            update={
+                "parallelism": self.case.parallelism,
+                "batch_records_max": chance.choice((1, 3, 20)),
+                "channel_batches_max": chance.choice((1, 2, 16)),
+                "outbox_bytes_max": chance.choice((600, 4_000, 2**20)),
+                "grace_period": 30_000,
+                "restart_attempts": chance.choice((0, 3, 10)),
+                "restart_delay": chance.choice((50, 500)),
+                "restart_reset_after": 10_000,
+                "discovery_interval": chance.choice((300, 3_000)),
+                "idle_wait": chance.choice((10, 40)),
+            }
+        )
+        plugins: dict[str, Any] = {name: system.settings for name, system in self.systems.items()}
+        return Settings(checkpoint=checkpoint, runtime=runtime, plugins=plugins)

@@ -1,0 +1,78 @@
+"""A unit of the service manager: starts a daemon, and starts it again when it did not end well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from processor.errors import ProcessorError, Response
+from processor.simulation.daemon import Daemon
+from processor.simulation.process import SimulatedProcess
+from processor.simulation.world import US_PER_MS, World
+
+RESTART_MS = 200
+
+TOLERATED = (Response.RESTART_FROM_CHECKPOINT, Response.RETRY_IN_PLACE, Response.STOP_QUIETLY)
+"""What may end a process while things go wrong around it; anything else is loud."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoudEnd:
+    """A process ended by an error that no fault of the simulation justifies."""
+
+    process: str
+    error: BaseException
+
+
+class Unit:
+    """One daemon at a time. ``make`` makes a process and its daemon, named by the number of the start."""
+
+    def __init__(self, world: World, name: str, make: Callable[[str], Daemon]) -> None:
+        self.name = name
+        self.daemon: Daemon | None = None
+        self.starts = 0
+        self.loud: list[LoudEnd] = []
+        self.exit_code: int | None = None
+        """Of its last process, once the unit has ended; 0 when that ended well."""
+        self._world = world
+        self._make = make
+        self._retired = False
+
+    @property
+    def over(self) -> bool:
+        """Nothing of it runs, and nothing will."""
+        return self.exit_code is not None or (
+            self._retired and (self.daemon is None or not self.daemon.process.alive)
+        )
+
+    def start(self) -> None:
+        if self._retired or self.exit_code is not None:
+            return
+        self.starts += 1
+        daemon = self.daemon = self._make(f"{self.name}.{self.starts}")
+        self._world.note(daemon.process.name, "starts")
+        daemon.process.start(daemon.main, self._ended)
+
+    def killed(self) -> None:
+        """The process was killed: it is started again."""
+        self._again()
+
+    def retire(self) -> None:
+        """It is not started again."""
+        self._retired = True
+
+    def _ended(self, process: SimulatedProcess) -> None:
+        error = process.error
+        if error is not None and _loud(error):
+            self.loud.append(LoudEnd(process=process.name, error=error))
+        if process.exit_code == 0 or self._retired:
+            self.exit_code = process.exit_code
+            return
+        self._again()
+
+    def _again(self) -> None:
+        self._world.later(RESTART_MS * US_PER_MS, self.start)
+
+
+def _loud(error: BaseException) -> bool:
+    return not isinstance(error, ProcessorError) or error.response not in TOLERATED
