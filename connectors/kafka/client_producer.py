@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ class ConfluentProducer:
             )
 
     def flush(self, timeout_ms: int) -> int:
-        with self._errors.within(f"sending the rows of '{self._id}'"):
+        with self._serving(f"sending the rows of '{self._id}'"):
             return self._live().flush(timeout_ms / 1_000)
 
     def failures(self) -> Sequence[DeliveryFailure]:
@@ -137,6 +138,19 @@ class ConfluentProducer:
         except KafkaException:
             # Fenced, committed after all, or nobody answers: whoever takes over next ends it.
             producer.purge()
+
+    @contextmanager
+    def _serving(self, doing: str) -> Iterator[None]:
+        """Around calls that serve the client's callbacks: a producer that was shut out is told so by an
+        exception out of them, which the client library now and then loses on its way."""
+        with self._errors.within(doing):
+            try:
+                yield
+            except SystemError as lost:
+                self._live().begin_transaction()  # refused, and it says why
+                raise Retriable(
+                    f"the client library failed while {doing}: {lost}.", remedy="Take over again."
+                ) from lost
 
     def _live(self) -> Producer:
         if self._producer is None:

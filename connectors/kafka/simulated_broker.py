@@ -99,10 +99,10 @@ class SimulatedBroker:
             from_memory=self._world.stale_read(group),
         )
 
-    def choose_partition(self, partitions: int) -> int:
-        """Where a client puts its next rows without a key: anywhere, another place each time."""
+    def choose_place(self) -> int:
+        """A number for a client that must put rows without a key somewhere: another one each time."""
         self._unkeyed_choices += 1
-        return self._unkeyed_choices % partitions
+        return self._unkeyed_choices
 
     # What operators and other programs do.
 

@@ -108,29 +108,31 @@ class RowQueue:
 
     def _by_partition(self, block: RowBlock, partitions: int) -> Iterator[tuple[int, Rows]]:
         rows = Rows(values=block.values, keys=block.keys, timestamps=block.timestamps, headers=block.headers)
-        if block.partitions is None and (partitions == 1 or block.keys is None):
-            yield (0 if partitions == 1 else self._place_of_unkeyed(block.topic, partitions)), rows
+        if partitions == 1 and block.partitions is None:
+            yield 0, rows
             return
         keys: Sequence[bytes | None] = (None,) * len(block) if block.keys is None else block.keys
         given: Sequence[int | None] = (None,) * len(block) if block.partitions is None else block.partitions
         indices: dict[int, list[int]] = {}
+        place, stride = self._place_of_unkeyed(block.topic)
         for index, (key, chosen) in enumerate(zip(keys, given, strict=True)):
             if chosen is not None:
                 number = chosen
             elif key is not None:
                 number = self._keys.partition(key, partitions)
             else:
-                number = self._place_of_unkeyed(block.topic, partitions)
+                number = (place + stride * index) % partitions
             indices.setdefault(number, []).append(index)
         for number, chosen_rows in indices.items():
             yield number, rows.chosen(chosen_rows)
 
-    def _place_of_unkeyed(self, topic: str, partitions: int) -> int:
-        """A client keeps rows without a key together, in a partition that the next client does not choose."""
+    def _place_of_unkeyed(self, topic: str) -> tuple[int, int]:
+        """Where rows without a key go, and how far from one to the next: some clients keep them together, some
+        spread them, and none goes where the one before went."""
         place = self._unkeyed.get(topic)
         if place is None:
-            place = self._unkeyed[topic] = self._broker.choose_partition(partitions)
-        return place % partitions
+            place = self._unkeyed[topic] = self._broker.choose_place()
+        return place // 2, place % 2
 
     def _batches(self, rows: Rows) -> Iterator[Rows]:
         """Cut so that no batch is too large, unless a single row is."""
