@@ -230,7 +230,9 @@ class _Columns:
                 partitions = [ANY_PARTITION if at is None else at for at in block.partitions[start:stop]]
             timestamps: Iterable[int] = repeat(NOW)
             if block.timestamps is not None:
-                timestamps = [_timestamp(time_ms) for time_ms in block.timestamps[start:stop]]
+                timestamps = block.timestamps[start:stop]
+                if min(block.timestamps[start:stop], default=1) <= 0:
+                    timestamps = [_timestamp(time_ms) for time_ms in timestamps]
             if block.headers is None:
                 rows = zip(values, keys, partitions, timestamps, strict=False)
                 for row, (value, key, partition, time_ms) in enumerate(rows, start):  # noqa: B007

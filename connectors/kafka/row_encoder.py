@@ -92,10 +92,7 @@ class KafkaRowEncoder(Generic[V_contra]):
             made = columns.key
             keys = [key_bytes(made(value)) for value in values]
         elif batch.keys is not None:
-            keys = [
-                key.encode() if type(key) is str else key if type(key) is bytes else key_bytes(key)
-                for key in batch.keys
-            ]
+            keys = _keys(batch.keys)
         else:
             keys = None
         headers = batch.headers
@@ -113,7 +110,9 @@ class KafkaRowEncoder(Generic[V_contra]):
         return RowBlock(
             topic=self._topic,
             # A value of None is a tombstone, never the text "null" (case 49); the encoder does not see it.
-            values=[None if value is None else encode(value) for value in values],
+            values=[None if value is None else encode(value) for value in values]
+            if type(None) in set(map(type, values))
+            else list(map(encode, values)),
             keys=keys,
             timestamps=timestamps,
             headers=headers,
@@ -246,3 +245,13 @@ def _plain(part: object) -> object:
             return _moment(part)
         case _:
             return part
+
+
+def _keys(keys: Sequence[Key | None]) -> Sequence[bytes | None]:
+    """Keys of a stream as bytes; nearly always they are all of one type."""
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return list(map(str.encode, cast(Sequence[str], keys)))
+    if kinds <= {bytes, type(None)}:
+        return cast(Sequence[bytes | None], keys)
+    return [key_bytes(key) for key in keys]

@@ -209,10 +209,10 @@ class ClusterSettings(Section):
         default=True, description="Whether to make the marker topic when it is missing."
     )
     publish_rows_max: int = Field(
-        default=50_000, ge=1, description="Most rows in one transaction; larger outboxes take several."
+        default=250_000, ge=1, description="Most rows in one transaction; larger outboxes take several."
     )
     publish_bytes_max: Annotated[Size, at_least_bytes(1_024)] = Field(
-        default=32 * 2**20, description="Most bytes in one transaction."
+        default=64 * 2**20, description="Most bytes in one transaction."
     )
     publish_timeout: Annotated[Duration, at_least_ms(1_000)] = Field(
         default=30_000,

@@ -120,9 +120,16 @@ def largest_row_bytes(
 ) -> int:
     """An upper bound for every row of a block, at the price of two passes in C when there are no headers."""
     largest = BATCH_OVERHEAD_BYTES + RECORD_OVERHEAD_BYTES
-    largest += max([0 if value is None else len(value) for value in values], default=0)
+    largest += _largest(values)
     if keys is not None:
-        largest += max([0 if key is None else len(key) for key in keys], default=0)
+        largest += _largest(keys)
     if headers is not None:
         largest += max((row_bytes(None, None, each) for each in headers), default=0)
     return largest
+
+
+def _largest(column: Sequence[bytes | None]) -> int:
+    try:
+        return max(map(len, column), default=0)  # type: ignore[arg-type]
+    except TypeError:  # some are None
+        return max([0 if content is None else len(content) for content in column], default=0)

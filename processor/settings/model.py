@@ -159,7 +159,7 @@ class RuntimeSettings(Section):
         description="Batches waiting between two subtasks before the producer waits.",
     )
     outbox_bytes_max: Annotated[Size, at_least_bytes(2**16)] = Field(
-        default=64 * 2**20,
+        default=128 * 2**20,
         description="Undecided output of one sink subtask at which a checkpoint is asked for at once and "
         "sources stop until it is taken. Soft: what is on its way still goes in.",
     )
