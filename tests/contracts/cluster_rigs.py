@@ -300,8 +300,8 @@ class Lab:
         reader.assign({Partition(topic, partition): (start, epoch)})
         return reader
 
-    def read_to_end(self, reader: RecordConsumer, end: int) -> list[Message]:
-        """Messages until the end of the partition is told at ``end``; without that event."""
+    def read_to_end(self, reader: RecordConsumer, end: int, *, partition: int | None = None) -> list[Message]:
+        """Records until the end of the partition (of any, without ``partition``) is told at ``end``."""
         messages: list[Message] = []
 
         def reached() -> bool:
@@ -311,7 +311,7 @@ class Lab:
                     messages.append(message)
                 else:
                     assert error.name() == "_PARTITION_EOF", error.str()
-                    if message.offset() == end:
+                    if message.offset() == end and partition in (None, message.partition()):
                         return True
             return False
 
