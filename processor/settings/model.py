@@ -132,7 +132,7 @@ class StateSettings(Section):
         "directory of the system's temporary space. Never the only copy of anything.",
     )
     cache_entries_max: int = Field(
-        default=200_000,
+        default=500_000,
         ge=1_000,
         description="Values of one step in one subtask held decoded in memory. When all of them are changed "
         "and unwritten, sources wait for the checkpoint.",

@@ -15,7 +15,7 @@ from processor.state.memory_store import MemoryStore
 from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.rocksdb_store import RocksDbOptions, RocksDbStore
 
-CACHE_ENTRIES_MAX_DEFAULT = 200_000
+CACHE_ENTRIES_MAX_DEFAULT = 500_000
 
 
 class MemoryBackend:

@@ -28,7 +28,6 @@ store always holds the state of exactly one cut, which is what a snapshot must h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any, Final, Protocol
 
 from processor.state.stored_keys import StoredKey
@@ -52,15 +51,15 @@ intervals between checkpoints would otherwise make a generation of each."""
 class StoreTable(Protocol):
     """One table of a store, below the cache."""
 
-    write_entries_max: int
-    """Entries that ``write`` should be given at once, so that it holds the interpreter for about 1 ms."""
-
     def read(self, key: StoredKey) -> Any:
         """The value, None when there is none. Called by S, also while C is in ``write``."""
         ...
 
-    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
-        """Take these values; None deletes. Called by C."""
+    def write_in_steps(self, entries: Entries) -> Iterator[None]:
+        """Take these values; None deletes. Yields about once a millisecond. Called by C.
+
+        May be given up between two steps and begun anew later with the same entries.
+        """
         ...
 
 
@@ -77,14 +76,10 @@ class FrozenPart:
     def write_in_steps(self) -> Iterator[None]:
         """Write the part into the store, yielding between slices. Called by C.
 
-        May be given up between two slices and begun anew later, for writing an entry twice changes nothing:
-        S finds these keys in the part until ``written``.
+        May be given up between two slices and begun anew later: S finds these keys in the part until
+        ``written``.
         """
-        table, size = self.table, self.table.write_entries_max
-        rest = iter(self.entries.items())
-        while slice_ := list(islice(rest, size)):
-            table.write(slice_)
-            yield
+        yield from self.table.write_in_steps(self.entries)
         self.written = True
 
 

@@ -31,8 +31,6 @@ WRITE_ENTRIES_MAX = 8_192
 class MemoryTable:
     """Values of one state by key."""
 
-    write_entries_max = WRITE_ENTRIES_MAX
-
     def __init__(self, values: ValueType, key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._values = values
         self._key_groups = key_groups
@@ -44,7 +42,12 @@ class MemoryTable:
     def __len__(self) -> int:
         return len(self._base)
 
-    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+    def write_in_steps(self, entries: Entries) -> Iterator[None]:
+        for some in _slices(entries):
+            self._write(some)
+            yield
+
+    def _write(self, entries: list[tuple[StoredKey, Any]]) -> None:
         values = [value for _, value in entries if value is not None]
         if self._values.shared:
             self._values.verify(values)
@@ -108,7 +111,6 @@ class MemoryTable:
 class TimerTable:
     """Timers of one kind: (key, time) by itself. Kept in memory by both backends, like their index."""
 
-    write_entries_max = WRITE_ENTRIES_MAX
     restored_as = int
 
     def __init__(self, key_groups: KeyGroupRange) -> None:
@@ -119,13 +121,15 @@ class TimerTable:
     def __len__(self) -> int:
         return len(self._base)
 
-    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+    def write_in_steps(self, entries: Entries) -> Iterator[None]:
         base = self._base
-        for key, value in entries:
-            if value is None:
-                base.pop(key, None)
-            else:
-                base[key] = value
+        for some in _slices(entries):
+            for key, value in some:
+                if value is None:
+                    base.pop(key, None)
+                else:
+                    base[key] = value
+            yield
 
     def entries(self) -> Iterable[tuple[StoredKey, Any]]:
         """What was restored."""
@@ -188,3 +192,9 @@ class MemoryStore:
 
     def close(self) -> None:
         """Memory goes with its last reference."""
+
+
+def _slices(entries: Entries) -> Iterator[list[tuple[StoredKey, Any]]]:
+    rest = iter(entries.items())
+    while some := list(islice(rest, WRITE_ENTRIES_MAX)):
+        yield some

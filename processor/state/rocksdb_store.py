@@ -11,8 +11,10 @@ checkpoint, whatever its disk still holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, cast
 from zlib import crc32
 
@@ -46,6 +48,9 @@ from processor.state.value_types import ValueType
 WRITE_ENTRIES_MAX = 512
 """Entries of one WriteBatch. Writing one holds the interpreter throughout, at about 2 µs an entry."""
 
+FILE_ENTRIES_MIN = 8_192
+"""Parts of at least so many entries go in as a file: 0.7 µs an entry cheaper, but a file for each cut."""
+
 RESTORE_ENTRIES_MAX = 250_000
 RESTORE_BYTES_MAX = 64 * 2**20
 """A file of restored entries is sorted in memory and handed to RocksDB whole at either bound."""
@@ -73,7 +78,6 @@ class RocksDbOptions:
 class RocksDbTable:
     """One table: a range of keys of the step's database."""
 
-    write_entries_max = WRITE_ENTRIES_MAX
     restored_as = msgspec.Raw
     """Snapshots and RocksDB hold the same bytes."""
 
@@ -94,19 +98,57 @@ class RocksDbTable:
             return data
         return self._decode(data)
 
-    def write(self, entries: list[tuple[StoredKey, Any]]) -> None:
+    def write_in_steps(self, entries: Entries) -> Iterator[None]:
+        if len(entries) >= FILE_ENTRIES_MIN:
+            yield from self._write_file(entries)
+            return
+        rest = iter(entries.items())
+        while some := list(islice(rest, WRITE_ENTRIES_MAX)):
+            batch = WriteBatch(raw_mode=True)
+            for at, value in self._encoded(some):
+                if value is None:
+                    batch.delete(at)
+                else:
+                    batch.put(at, value)
+            self._store.database.write(batch, self._store.write_options)
+            yield
+
+    def _write_file(self, entries: Entries) -> Iterator[None]:
+        """As a sorted file that the database takes over whole: cheaper than going through its own sorting.
+
+        What is deleted is deleted by a batch: a key of the part is either there or not, so the order of the two
+        does not matter.
+        """
+        groups: list[list[tuple[bytes, bytes]]] = [[] for _ in range(self._groups)]
+        gone: list[bytes] = []
+        rest = iter(entries.items())
+        while some := list(islice(rest, WRITE_ENTRIES_MAX)):
+            for at, value in self._encoded(some):
+                if value is None:
+                    gone.append(at)
+                else:
+                    groups[int.from_bytes(at[1:_HEAD], "big")].append((at, value))
+            yield
+        if any(groups):
+            with self._store.sorted_file() as file:
+                for group in groups:  # in the order of their keys, and sorted in pieces of a moment each
+                    group.sort()
+                    for start in range(0, len(group), WRITE_ENTRIES_MAX):
+                        for at, value in group[start : start + WRITE_ENTRIES_MAX]:
+                            file[at] = value
+                        yield
+        for start in range(0, len(gone), WRITE_ENTRIES_MAX):
+            self._store.delete(gone[start : start + WRITE_ENTRIES_MAX])
+            yield
+
+    def _encoded(self, entries: list[tuple[StoredKey, Any]]) -> Iterator[tuple[bytes, bytes | None]]:
+        """Each as the database keeps it; None deletes."""
         heads, groups, values = self._heads, self._groups, self._values
         self._verify([value for _, value in entries if value is not None])
         encode = values.encode if values.shared else bytes
-        batch = WriteBatch(raw_mode=True)
         for key, value in entries:
             encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
-            at = heads[crc32(encoded) % groups] + encoded
-            if value is None:
-                batch.delete(at)
-            else:
-                batch.put(at, encode(value))
-        self._store.database.write(batch, self._store.write_options)
+            yield heads[crc32(encoded) % groups] + encoded, None if value is None else encode(value)
 
     def front(self, *, entries_max: int) -> BatchCache:
         """A write-back cache."""
@@ -183,7 +225,7 @@ class RocksDbStore:
         self._snapshot: Snapshot | None = None
         self._collected: dict[bytes, bytes] = {}
         self._collected_bytes = 0
-        self._ingested = 0
+        self._files = 0
         self._closed = False
 
     def open_table(self, spec: TableSpec, values: ValueType) -> RocksDbTable:
@@ -212,10 +254,29 @@ class RocksDbStore:
     def drop(self, keys: list[bytes]) -> None:
         """Restored entries that are no longer there."""
         self._ingest()
+        self.delete(keys)
+
+    def delete(self, keys: list[bytes]) -> None:
         batch = WriteBatch(raw_mode=True)
         for key in keys:
             batch.delete(key)
         self.database.write(batch, self.write_options)
+
+    @contextmanager
+    def sorted_file(self) -> Iterator[SstFileWriter]:
+        """A file to write in the order of keys; the database takes it over when all is written, and only then."""
+        self._files += 1
+        path = f"{self._path}.sorted-{self._files}.sst"
+        file = SstFileWriter(self._options)
+        file.open(path)
+        try:
+            yield file
+            file.finish()
+            move = IngestExternalFileOptions()
+            move.set_move_files(True)
+            self.database.ingest_external_file([path], move)
+        finally:
+            Path(path).unlink(missing_ok=True)
 
     def restored(self) -> None:
         self._ingest()
@@ -234,16 +295,9 @@ class RocksDbStore:
             return
         entries, self._collected, self._collected_bytes = list(self._collected.items()), {}, 0
         entries.sort()  # already in order when the snapshot was written by this store
-        self._ingested += 1
-        path = f"{self._path}.restored-{self._ingested}.sst"
-        file = SstFileWriter(self._options)
-        file.open(path)
-        for key, value in entries:
-            file[key] = value
-        file.finish()
-        move = IngestExternalFileOptions()
-        move.set_move_files(True)
-        self.database.ingest_external_file([path], move)
+        with self.sorted_file() as file:
+            for key, value in entries:
+                file[key] = value
 
 
 def _group_of(key: bytes) -> int:

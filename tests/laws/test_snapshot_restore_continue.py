@@ -129,8 +129,11 @@ def small_slices() -> Iterator[None]:
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
         patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
         patch.setattr(batch_cache, "MERGE_ENTRIES_MAX", 1)  # else no part would become a generation
-        for table in (memory_store.MemoryTable, memory_store.TimerTable, rocksdb_store.RocksDbTable):
-            patch.setattr(table, "write_entries_max", 2)
+        for module in (memory_store, rocksdb_store):
+            patch.setattr(module, "WRITE_ENTRIES_MAX", 2)
+        patch.setattr(
+            rocksdb_store, "FILE_ENTRIES_MIN", 3
+        )  # so that some parts go in as files, some in batches
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +15,6 @@ from processor.state.memory_values import MemoryValues
 class CountingStore:
     """A store that remembers what it was asked."""
 
-    write_entries_max = 2
-
     def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
         self.reads: list[Any] = []
@@ -25,13 +24,16 @@ class CountingStore:
         self.reads.append(key)
         return self.entries.get(key)
 
-    def write(self, entries: list[tuple[Any, Any]]) -> None:
-        self.writes += 1
-        for key, value in entries:
+    def write_in_steps(self, entries: dict[Any, Any]) -> Iterator[None]:
+        for number, (key, value) in enumerate(entries.items()):
+            if number % 2 == 0:
+                self.writes += 1
             if value is None:
                 self.entries.pop(key, None)
             else:
                 self.entries[key] = value
+            if number % 2 == 1:
+                yield
 
 
 def complete(cache: BatchCache) -> None:
