@@ -42,6 +42,9 @@ class Executor(Protocol):
         """Inside background work: wait, unless ``close`` is called. Raises Fenced when it is."""
         ...
 
-    def close(self) -> None:
-        """Drop queued work, wait for running work within a named bound, deliver nothing any more."""
+    def close(self) -> bool:
+        """Drop queued work, wait for running work within a named bound, deliver nothing any more.
+
+        False: some work still runs; what it uses must be left alone.
+        """
         ...

@@ -78,7 +78,7 @@ class RunningAttempt:
         self._parts = parts
         self.executor = parts.executor()
         self._closing = ExitStack()
-        self._closing.callback(self.executor.close)
+        self._connections = ExitStack()
         self._around = Surroundings(
             settings=parts.settings,
             files=parts.directory.files,
@@ -97,7 +97,7 @@ class RunningAttempt:
             metrics=parts.metrics,
             faults=parts.faults,
         )
-        self._closing.callback(self._publishers.close)
+        self._connections.callback(self._publishers.close)
         self._log = DecisionLog(parts.directory.log)
         self._worker: Worker | None = None
         self._discovery: Discovery | None = None
@@ -199,7 +199,7 @@ class RunningAttempt:
             found=self._found_splits,
             log=parts.say,
         )
-        self._closing.callback(discovery.close)
+        self._connections.callback(discovery.close)
         self._discovery = discovery
         return discovery
 
@@ -207,31 +207,18 @@ class RunningAttempt:
         self, recovered: Recovered, entries: EntryWriter, tools: PublishTools, discovery: Discovery
     ) -> None:
         parts = self._parts
-        checkpoint = parts.settings.checkpoint
         coordinator = Coordinator(
             attempt=recovered.attempt,
             subtasks=frozenset(subtasks(parts.plan)),
             recovered=recovered,
-            policy=CheckpointPolicy(
-                pacing=PacingPolicy(
-                    interval_ms=checkpoint.interval,
-                    min_pause_ms=checkpoint.min_pause,
-                    initial_delay_ms=parts.chance.below(
-                        min(checkpoint.initial_delay_max, checkpoint.interval) + 1
-                    ),
-                ),
-                timeout_ms=checkpoint.timeout,
-                decision_timeout_ms=checkpoint.decision_timeout,
-                publish_timeout_ms=checkpoint.publish_timeout,
-                tolerated_failures=checkpoint.tolerated_failures,
-            ),
+            policy=_policy(parts.settings, parts.chance),
         )
         retention = Retention(
             files=parts.directory.files,
             log=self._log,
             view=self._log.read_all(),
             attempt=recovered.attempt,
-            retained=checkpoint.retained,
+            retained=parts.settings.checkpoint.retained,
             faults=parts.faults,
         )
         say = parts.say.bind(attempt=recovered.attempt)
@@ -251,7 +238,7 @@ class RunningAttempt:
                 faults=parts.faults,
                 send=self._send,
                 completed=discovery.published,
-                marker_refresh_ms=checkpoint.marker_refresh,
+                marker_refresh_ms=parts.settings.checkpoint.marker_refresh,
                 say=say,
             ),
         )
@@ -271,6 +258,7 @@ class RunningAttempt:
         self._coordinator, self._driver, self._worker = coordinator, driver, worker
         self.executor.submit(LOG_LANE, retention.sweep, lambda _: None, driver.fail)
         self._closing.enter_context(parts.settled())
+        discovery.deployed()
         worker.start()
 
     # --- running
@@ -328,7 +316,32 @@ class RunningAttempt:
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""
-        self._closing.close()
+        try:
+            idle = self.executor.close()
+            if not idle:
+                # A client library's call that does not come back: closing its client under it could end the process.
+                # It can do no harm, the next attempt shuts it out.
+                self._parts.say.warning("left connections open that are still in use")
+                self._connections.pop_all()
+            self._connections.close()
+        finally:
+            self._closing.close()
+
+
+def _policy(settings: Settings, chance: Chance) -> CheckpointPolicy:
+    checkpoint = settings.checkpoint
+    first_ms = chance.below(min(checkpoint.initial_delay_max, checkpoint.interval) + 1)
+    return CheckpointPolicy(
+        pacing=PacingPolicy(
+            interval_ms=checkpoint.interval,
+            min_pause_ms=checkpoint.min_pause,
+            initial_delay_ms=first_ms,
+        ),
+        timeout_ms=checkpoint.timeout,
+        decision_timeout_ms=checkpoint.decision_timeout,
+        publish_timeout_ms=checkpoint.publish_timeout,
+        tolerated_failures=checkpoint.tolerated_failures,
+    )
 
 
 def _start_request(options: StartOptions) -> StartRequest:

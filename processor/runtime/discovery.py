@@ -35,6 +35,7 @@ class Discovery:
         self._log = log
         self._known: dict[StepName, dict[SplitId, Position]] = {}
         self._bounded: set[StepName] = set()
+        self._added: dict[StepName, dict[SplitId, Position]] = {}
         self._next_ms: int | None = None
         self._running: set[StepName] = set()
 
@@ -61,10 +62,21 @@ class Discovery:
         """Check that the splits of the checkpoint are still what they were. Raises PositionLost."""
         for step, (enumerator, _) in self._enumerators.items():
             source = restored_source(entry, step)
+            if not any(state.step == step for subtask in entry.subtasks for state in subtask.sources):
+                # A source that was added to the job: it begins where it was told to, not at the earliest.
+                self._added[step] = dict(enumerator.start())
+                self._known[step] = dict(self._added[step])
+                continue
             self._known[step] = dict(source.positions)
             if source.bounded:
                 self._bounded.add(step)
             enumerator.check(source.positions)
+
+    def deployed(self) -> None:
+        """The subtasks are there: give them the splits of sources that the checkpoint did not know."""
+        for step, splits in self._added.items():
+            self._found(step, splits)
+        self._added.clear()
 
     def next_ms(self) -> int | None:
         return self._next_ms
@@ -97,7 +109,7 @@ class Discovery:
             self._running.discard(step)
             self._log.warning("could not look for new partitions", step=step, error=error)
 
-        self._executor.submit(f"discover {step}", lambda: enumerator.discover(known), done, failed)
+        self._executor.submit(_lane(step), lambda: enumerator.discover(known), done, failed)
 
     def published(self, entry: CheckpointEntry) -> None:
         """Tell lag tools how far the published checkpoint has come."""
@@ -109,10 +121,13 @@ class Discovery:
         def failed(error: BaseException) -> None:
             self._log.debug("could not write group offsets", step=step, error=error)
 
-        self._executor.submit(
-            f"offsets {step}", lambda: enumerator.published(positions), lambda _: None, failed
-        )
+        self._executor.submit(_lane(step), lambda: enumerator.published(positions), lambda _: None, failed)
 
     def close(self) -> None:
         for enumerator, _ in self._enumerators.values():
             enumerator.close()
+
+
+def _lane(step: StepName) -> str:
+    """An enumerator is asked one thing at a time."""
+    return f"source {step}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,15 +83,17 @@ class ThreadedExecutor:
         if self._closing.wait(pause_ms / 1_000):
             raise Fenced("the attempt has ended")
 
-    def close(self) -> None:
+    def close(self) -> bool:
         with self._lock:
             self._closing.set()
             self._lanes.clear()
             self._waiting.clear()
             threads = list(self._threads)
+        deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
         for thread in threads:
-            thread.join(CLOSE_TIMEOUT_S)
+            thread.join(max(0.0, deadline_s - time.monotonic()))
         self._results.clear()
+        return not any(thread.is_alive() for thread in threads)
 
     def _serve(self) -> None:
         while True:

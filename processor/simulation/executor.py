@@ -107,7 +107,7 @@ class SimulatedExecutor:
         if self._closing:
             raise Fenced("the attempt has ended")
 
-    def close(self) -> None:
+    def close(self) -> bool:
         self._process.check()
         self._closing = True
         for queue in self._lanes.values():
@@ -119,6 +119,7 @@ class SimulatedExecutor:
         while self._lanes and self._world.now_us < deadline_us:
             self._world.wait_us(CLOSE_POLL_US)
         self._results.clear()
+        return not self._lanes
 
     def _serve(self, lane: str) -> None:
         queue = self._lanes[lane]
