@@ -8,7 +8,6 @@ chunk-published. FLAG is a file that is made just before.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -50,7 +49,9 @@ class SignalAt:
             if self._left:
                 return
         self._flag.touch()
-        os.kill(os.getpid(), self._signal)
+        # To this very thread: sent to the process, another thread may be woken to stop it, while this one runs on
+        # past the point.
+        signal.pthread_kill(threading.get_ident(), self._signal)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -23,6 +23,7 @@ from processor.plugins import installed_plugins
 from processor.settings.loading import load_settings
 from processor.settings.model import Settings
 from tests.integration import jobs
+from tests.integration.command import Said, run_processor
 from tests.integration.raw_log import transaction_spans
 from tests.integration.witness import CommittedWitness
 from tests.topics import create_topic
@@ -116,20 +117,34 @@ class Scenario:
             plugins=installed_plugins().settings_models(), environ={}, assignments=self.assignments
         ).settings
 
-    def process(self, name: str = "job") -> JobProcess:
-        """The daemon, not yet started."""
-        options = [word for assignment in self.assignments for word in ("--set", assignment)]
-        return JobProcess(["-m", "processor", "run", self.reference, *options], self.folder / f"{name}.log")
+    @property
+    def options(self) -> list[str]:
+        """The settings as words of a command line."""
+        return [word for assignment in self.assignments for word in ("--set", assignment)]
+
+    def process(self, name: str = "job", *more: str) -> JobProcess:
+        """The daemon, not yet started; ``more`` are further words of its command line."""
+        command = ["-m", "processor", "run", self.reference, *self.options, *more]
+        return JobProcess(command, self.folder / f"{name}.log")
+
+    def command(self, *words: str, about: str | None = None) -> Said:
+        """``processor`` with the settings of this job, which it is told about by reference or name."""
+        return run_processor(*words, about or self.reference, *self.options)
 
     def process_with_fault(self, points: str, act: str) -> JobProcess:
         """The same job, which kills or stops itself at a point; ``fault_flag`` is there from then on."""
         self.fault_flag.unlink(missing_ok=True)
         command = ["-m", "tests.integration.fault_point_job", self.reference, points, act]
-        return JobProcess([*command, str(self.fault_flag), *self.assignments], self.folder / "fault.log")
+        return JobProcess([*command, str(self.fault_flag), *self.assignments], self.fault_log)
 
     @property
     def fault_flag(self) -> Path:
         return self.folder / "at-the-point"
+
+    @property
+    def fault_log(self) -> Path:
+        """All that ``process_with_fault`` says."""
+        return self.folder / "fault.log"
 
     def feed(self, records: int, *, first: int = 0, seed: int = 1) -> None:
         """Write numbers ``first`` to ``first + records`` of every input partition."""
@@ -191,8 +206,19 @@ class Scenario:
         assert not open_, f"transactions left open: {open_}"
         return reports
 
+    def finish(self, process: JobProcess, witness: CommittedWitness | None = None) -> list[AuditReport]:
+        """Everything comes out, the job is stopped and exits 0, the audit passes."""
+        try:
+            self.drain(process)
+            assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+        finally:
+            process.kill()
+            if witness is not None:
+                witness.stop()
+        return self.check(witness)
+
     def open_transactions(self) -> list[str]:
-        """Asked of the broker: transactions of this job that have not ended."""
+        """Asked of the broker: transactional ids of this job whose transaction has not ended."""
         prefix = f"{escape_name(self.job_name)}."
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib
@@ -203,7 +229,7 @@ class Scenario:
         finally:
             admin.close()
         return [
-            str(listing)
+            str(listing.transactional_id)
             for listings in listed.values()
             for listing in listings
             if str(listing.transactional_id).startswith(prefix)

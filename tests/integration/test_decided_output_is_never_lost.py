@@ -1,0 +1,154 @@
+"""Decided output is there, once, whatever becomes of its transaction or its broker from outside (F4, R11).
+
+Each time the job is stopped in its tracks (SIGSTOP) where its transaction is open, and woken afterwards.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from connectors.kafka.dev_broker import BrokerProcess
+from examples.job_process import JobProcess
+from tests.contracts.kafka_disturbance import outside
+from tests.integration.scenario import PARTITIONS_OUT, Scenario
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+
+REACH_TIMEOUT_S = 60.0
+AWAY_TIMEOUT_S = 90.0
+RECORDS = 200
+"""Of each input partition: several transactions of the scenario's size."""
+
+OPEN = "all-sent-not-committed:4"
+"""Three identities are opened first: this is the first transaction with rows, all of them stored."""
+HALF_SENT = "half-sent:2"
+
+SHORT = {
+    "checkpoint.publish_timeout": "3s",
+    "kafka.main.publish_timeout": "1s",
+    "kafka.main.transaction_timeout": "2s",
+    "kafka.main.take_over_timeout": "1s",
+    "kafka.main.marker_timeout": "1s",
+    "kafka.main.request_timeout": "2s",
+    "runtime.restart_attempts": "100",
+}
+FAILED_ATTEMPTS = 2
+"""So many attempts must have given up before the broker is back."""
+
+
+def stopped_at(scenario: Scenario, point: str) -> JobProcess:
+    """The job, asleep at the point."""
+    process = scenario.process_with_fault(point, "stop")
+    process.start()
+    wait_until(
+        lambda: scenario.fault_flag.exists() or process.exit_code() is not None,
+        REACH_TIMEOUT_S,
+        f"{point} is reached; it said:\n{process.said()}",
+    )
+    assert process.exit_code() is None, process.said()
+    return process
+
+
+def undone_from_outside(
+    kafka: str, folder: Path, undo: Callable[[Scenario], None], settings: dict[str, str]
+) -> str:
+    """While the job sleeps, its open transaction is undone; returns what the job says afterwards."""
+    scenario = Scenario.make(kafka, folder, job="count", parallelism=3, settings=settings)
+    scenario.feed(RECORDS)
+    witness = scenario.witness()
+    witness.start()
+    process = stopped_at(scenario, OPEN)
+    try:
+        undo(scenario)
+        process.signal(signal.SIGCONT)
+        scenario.feed(RECORDS, first=RECORDS)
+        scenario.drain(process)
+        status = scenario.command("status", about=scenario.job_name)
+    except BaseException:
+        process.kill()
+        raise
+    scenario.finish(process, witness)
+    return status.out
+
+
+def test_r11_a_transaction_aborted_from_outside(kafka: str, tmp_path: Path) -> None:
+    def abort(scenario: Scenario) -> None:
+        with outside(kafka) as outsider:
+            opened = scenario.open_transactions()
+            assert opened, "nothing is there to abort"
+            for identity in opened:
+                assert outsider.end(identity, commit=False) == 0
+                outsider.wait_ended(identity)
+
+    status = undone_from_outside(kafka, tmp_path, abort, {})
+    assert "write: publishes failed" in status, status
+
+
+def test_r11_an_expired_transaction(kafka: str, tmp_path: Path) -> None:
+    def expire(scenario: Scenario) -> None:
+        assert scenario.open_transactions(), "nothing is there to expire"
+        wait_until(lambda: not scenario.open_transactions(), AWAY_TIMEOUT_S, "the broker ends it")
+
+    settings = {"kafka.main.transaction_timeout": "1500ms", "kafka.main.publish_timeout": "1s"}
+    status = undone_from_outside(kafka, tmp_path, expire, settings)
+    assert "write: publishes failed" in status, status
+
+
+def test_r11_a_transactional_id_taken_by_another_producer(kafka: str, tmp_path: Path) -> None:
+    thieves: list[Producer] = []
+
+    def take_away(scenario: Scenario) -> None:
+        opened = scenario.open_transactions()
+        assert opened, "nothing is there to take away"
+        for identity in opened:
+            thief = Producer({"bootstrap.servers": kafka, "transactional.id": identity})
+            thief.init_transactions(30)
+            thief.begin_transaction()
+            for partition in range(PARTITIONS_OUT):
+                thief.produce(scenario.topic_out, b"of the thief", partition=partition)
+            assert thief.flush(30) == 0
+            thieves.append(thief)  # its transaction stays open
+
+    status = undone_from_outside(kafka, tmp_path, take_away, {})
+    assert "write: publishes failed" in status, status
+
+
+def away(broker: BrokerProcess, folder: Path, leave: Callable[[], None], back: Callable[[], object]) -> None:
+    scenario = Scenario.make(broker.bootstrap, folder, job="count", parallelism=3, settings=SHORT)
+    scenario.feed(RECORDS)
+    process = stopped_at(scenario, HALF_SENT)
+    try:
+        leave()
+        process.signal(signal.SIGCONT)
+
+        def gave_up() -> bool:
+            assert process.exit_code() is None, process.said()
+            return scenario.fault_log.read_text().count("the attempt failed") >= FAILED_ATTEMPTS
+
+        wait_until(gave_up, AWAY_TIMEOUT_S, "attempts give up")
+        back()
+    except BaseException:
+        process.kill()
+        raise
+    scenario.feed(RECORDS, first=RECORDS)
+    witness = scenario.witness()
+    witness.start()
+    scenario.finish(process, witness)
+
+
+def test_case_08_r25_a_broker_killed_and_away_for_longer_than_every_timeout(
+    private_kafka: BrokerProcess, tmp_path: Path
+) -> None:
+    away(private_kafka, tmp_path / "job", private_kafka.kill, private_kafka.restart)
+
+
+def test_case_11_r25_a_broker_asleep_for_longer_than_every_timeout(
+    private_kafka: BrokerProcess, tmp_path: Path
+) -> None:
+    away(private_kafka, tmp_path / "job", private_kafka.pause, private_kafka.resume)
