@@ -142,7 +142,7 @@ class ConfluentProducer:
     @contextmanager
     def _serving(self, doing: str) -> Iterator[None]:
         """Around calls that serve the client's callbacks: a producer that was shut out is told so by an
-        exception out of them, which the client library now and then loses on its way."""
+        exception out of them, which the client library now and then loses on its way, cause and all."""
         with self._errors.within(doing):
             try:
                 yield
@@ -168,7 +168,7 @@ class ConfluentProducer:
 
     def _poll(self, producer: Producer, timeout_s: float) -> None:
         """Run callbacks. A producer that was fenced meanwhile says so here."""
-        with self._errors.within(f"sending the rows of '{self._id}'"):
+        with self._serving(f"sending the rows of '{self._id}'"):
             producer.poll(timeout_s)
 
     def _row_error(self, failure: KafkaError, row: int, topic: str) -> Exception:

@@ -14,7 +14,7 @@ from typing import Final
 from connectors.kafka.cluster import GroupOffset, Partition
 from connectors.kafka.simulated_groups import Groups
 from connectors.kafka.simulated_log import PartitionLog
-from connectors.kafka.simulated_records import Rows, SimulatedRecord
+from connectors.kafka.simulated_records import Rows, SimulatedMessage
 from connectors.kafka.simulated_refusal import BrokerRefusal
 from connectors.kafka.simulated_topics import Topic, Topics
 from connectors.kafka.simulated_transactions import Transactions
@@ -151,6 +151,6 @@ class SimulatedBroker:
         """For audits: offsets, what is committed. Raises BrokerRefusal."""
         return self.topics.log(at)
 
-    def committed(self, topic: str) -> list[list[SimulatedRecord]]:
+    def committed(self, topic: str) -> list[list[SimulatedMessage]]:
         """For audits: what a read_committed reader can read now, by partition."""
         return [log.committed() for log in self.topics.get(topic).logs]

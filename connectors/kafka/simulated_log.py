@@ -10,7 +10,7 @@ from connectors.kafka.simulated_records import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     Rows,
-    SimulatedRecord,
+    SimulatedMessage,
     stored_time,
 )
 from connectors.kafka.simulated_refusal import BrokerRefusal
@@ -35,7 +35,7 @@ class PartitionLog:
         self.low = 0
         """Low watermark: offset of the first record that is kept."""
         self._kind = LOG_APPEND_TIME if log_append_time else CREATE_TIME
-        self._readable: list[SimulatedRecord | None] = []
+        self._readable: list[SimulatedMessage | None] = []
         """By offset. None: a control record, or one that was aborted or compacted away."""
         self._times_ms: list[int] = []
         self._producers: dict[int, ProducerInLog] = {}
@@ -65,7 +65,7 @@ class PartitionLog:
         else:
             times_ms = [stored_time(time_ms, now_ms) for time_ms in rows.timestamps]
         self._readable += [
-            SimulatedRecord(at, offset + n, value, key, marks, kind, time_ms)
+            SimulatedMessage(at, offset + n, value, key, marks, kind, time_ms)
             for n, (value, key, marks, time_ms) in enumerate(
                 zip(rows.values, keys, headers, times_ms, strict=True)
             )
@@ -110,12 +110,12 @@ class PartitionLog:
         self._readable.append(None)
         self._times_ms.append(now_ms)
 
-    def read(self, offset: int, records_max: int) -> tuple[list[SimulatedRecord], int]:
+    def read(self, offset: int, records_max: int) -> tuple[list[SimulatedMessage], int]:
         """Committed records from ``offset`` on, and the position after them: past control records and
         aborted ones too, once nothing readable is left behind."""
         invariant(self.low <= offset, "who reads looks at the low watermark first")
         end = self.stable_end
-        found: list[SimulatedRecord] = []
+        found: list[SimulatedMessage] = []
         while offset < end and len(found) < records_max:
             stop = min(end, offset + records_max - len(found))
             found += [record for record in self._readable[offset:stop] if record is not None]
@@ -148,6 +148,6 @@ class PartitionLog:
                 self._readable[offset] = None
             seen.add(key)
 
-    def committed(self) -> list[SimulatedRecord]:
+    def committed(self) -> list[SimulatedMessage]:
         """All that a read_committed reader can read now."""
         return self.read(self.low, self.end + 1)[0]

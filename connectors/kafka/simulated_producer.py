@@ -25,6 +25,8 @@ INITIALISE_RETRY: Final[Mapping[str, int]] = MappingProxyType({CONCURRENT: 500})
 TRANSACTION_RETRY: Final[Mapping[str, int]] = MappingProxyType({CONCURRENT: 20})
 OFFSETS_RETRY: Final[Mapping[str, int]] = MappingProxyType({CONCURRENT: 20, "UNKNOWN_TOPIC_OR_PART": 100})
 
+PURGED: Final = "_PURGE_QUEUE"
+
 ABANDON_TIMEOUT_MS: Final = 2_000
 
 UNKNOWN_TOPIC_MS: Final = 30_000
@@ -169,7 +171,7 @@ class SimulatedProducer:
         if self._abandoned:
             return
         self._abandoned = True
-        self._queue.clear()
+        self._queue.take_all()
         # A commit without an answer is left as it is: it may arrive yet, and the client does not contradict it.
         if not self._open or self._committing or (self._trouble is not None and self._trouble.fatal):
             return
@@ -233,9 +235,11 @@ class SimulatedProducer:
     def _refused(self, waiting: QueuedRows, refused: BrokerRefusal) -> None:
         """The broker refuses a request for good: the transaction can only be aborted."""
         self._queue.done(waiting)
-        self._learn(refused, f"{len(waiting.rows)} message(s) for {waiting.at} failed: ")
-        if self._trouble is None or not self._trouble.fatal:
-            self._failures += waiting.failures(refused.name, refused.text)
+        self._failures += waiting.failures(refused.name, refused.text)
+        trouble = self._learn(refused, f"{len(waiting.rows)} message(s) for {waiting.at} failed: ")
+        if trouble.fatal:
+            for purged in self._queue.take_all():
+                self._failures += purged.failures(PURGED, "Local: Purged in queue")
 
     def _ask(
         self,

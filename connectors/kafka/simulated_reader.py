@@ -10,7 +10,7 @@ from connectors.kafka.cluster import Message, Partition
 from connectors.kafka.simulated_broker import SimulatedBroker
 from connectors.kafka.simulated_client import ANSWER_WAIT_MS, SimulatedClient
 from connectors.kafka.simulated_log import PartitionLog
-from connectors.kafka.simulated_records import LEADER_EPOCH, SimulatedError, SimulatedEvent
+from connectors.kafka.simulated_records import LEADER_EPOCH, SimulatedError, SimulatedMessage
 from connectors.kafka.simulated_topics import Topic
 from processor.invariant import invariant
 
@@ -158,5 +158,5 @@ class SimulatedReader:
         return topic, topic.logs[at.number]
 
 
-def _event(at: Partition, position: int, name: str, text: str) -> SimulatedEvent:
-    return SimulatedEvent(at=at, position=position, failure=SimulatedError(name, text))
+def _event(at: Partition, position: int, name: str, text: str) -> Message:
+    return SimulatedMessage.event(at, position, SimulatedError(name, text))

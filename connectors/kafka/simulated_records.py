@@ -16,10 +16,27 @@ LOG_APPEND_TIME = 2
 NO_TIME = 0
 
 
-class SimulatedRecord:
-    """A record in a log; see ``cluster.Message``. One object serves all readers."""
+@dataclass(frozen=True, slots=True)
+class SimulatedError:
+    """See ``cluster.MessageError``."""
 
-    __slots__ = ("_at", "_headers", "_key", "_kind", "_offset", "_time_ms", "_value")
+    called: str
+    text: str
+
+    def name(self) -> str:
+        return self.called
+
+    def str(self) -> str:
+        return self.text
+
+
+class SimulatedMessage:
+    """See ``cluster.Message``: a record in a log, of which one object serves all readers, or an event.
+
+    Both are of one class, as with the real client: readers map the class's methods over all that comes.
+    """
+
+    __slots__ = ("_at", "_error", "_headers", "_key", "_kind", "_offset", "_time_ms", "_value")
 
     def __init__(
         self,
@@ -30,6 +47,7 @@ class SimulatedRecord:
         headers: Headers,
         kind: int,
         time_ms: int,
+        error: SimulatedError | None = None,
     ) -> None:
         self._at = at
         self._offset = offset
@@ -38,9 +56,15 @@ class SimulatedRecord:
         self._headers = headers
         self._kind = kind
         self._time_ms = time_ms
+        self._error = error
 
-    def error(self) -> None:
-        return None
+    @classmethod
+    def event(cls, at: Partition, offset: int, error: SimulatedError) -> SimulatedMessage:
+        """What a consumer is told of a partition beside its records."""
+        return cls(at, offset, error.text.encode(), None, (), NO_TIME, -1, error)
+
+    def error(self) -> SimulatedError | None:
+        return self._error
 
     def topic(self) -> str:
         return self._at.topic
@@ -67,57 +91,8 @@ class SimulatedRecord:
         return LEADER_EPOCH
 
     def __repr__(self) -> str:
-        return f"SimulatedRecord({self._at}@{self._offset} {self._key!r}={self._value!r})"
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedError:
-    """See ``cluster.MessageError``."""
-
-    called: str
-    text: str
-
-    def name(self) -> str:
-        return self.called
-
-    def str(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedEvent:
-    """What a consumer is told of a partition beside records; see ``cluster.Message``."""
-
-    at: Partition
-    position: int
-    failure: SimulatedError
-
-    def error(self) -> SimulatedError:
-        return self.failure
-
-    def topic(self) -> str:
-        return self.at.topic
-
-    def partition(self) -> int:
-        return self.at.number
-
-    def offset(self) -> int:
-        return self.position
-
-    def key(self) -> None:
-        return None
-
-    def value(self) -> bytes:
-        return self.failure.text.encode()
-
-    def headers(self) -> None:
-        return None
-
-    def timestamp(self) -> tuple[int, int]:
-        return NO_TIME, -1
-
-    def leader_epoch(self) -> int:
-        return LEADER_EPOCH
+        what = f"{self._key!r}={self._value!r}" if self._error is None else self._error.called
+        return f"SimulatedMessage({self._at}@{self._offset} {what})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from connectors.kafka.cluster import DeliveryFailure, Partition
 from connectors.kafka.simulated_broker import SimulatedBroker
@@ -12,7 +13,10 @@ from connectors.kafka.simulated_records import Rows
 from connectors.kafka.simulated_topics import batch_bytes
 from processor.records.rows import RowBlock
 
-UNKNOWN_PARTITION = "_UNKNOWN_PARTITION"
+UNKNOWN_PARTITION: Final = "_UNKNOWN_PARTITION"
+
+NOWHERE: Final = -1
+"""Partition of rows whose topic is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,10 @@ class HomelessRows:
 
     block: RowBlock
     since_ms: int
+
+    def rows(self) -> QueuedRows:
+        rows = Rows(values=self.block.values, keys=self.block.keys)
+        return QueuedRows(at=Partition(self.block.topic, NOWHERE), sequence=0, rows=rows)
 
 
 class RowQueue:
@@ -88,23 +96,23 @@ class RowQueue:
         """Rows that looked for their topic since before this time."""
         for homeless in self._homeless:
             if homeless.since_ms <= before_ms:
-                block = homeless.block
-                rows = Rows(values=block.values, keys=block.keys)
-                return QueuedRows(at=Partition(block.topic, -1), sequence=0, rows=rows)
+                return homeless.rows()
         return None
 
     def done(self, waiting: QueuedRows) -> None:
         """These rows are stored, or failed."""
         self.rows -= len(waiting.rows)
-        if waiting.at.number >= 0:
-            self._waiting.pop(0)
-        else:
+        if waiting.at.number == NOWHERE:
             self._homeless.pop(0)
+        else:
+            self._waiting.pop(0)
 
-    def clear(self) -> None:
-        self._waiting.clear()
-        self._homeless.clear()
+    def take_all(self) -> list[QueuedRows]:
+        """All that is still here; afterwards nothing is."""
+        left = self._waiting + [homeless.rows() for homeless in self._homeless]
+        self._waiting, self._homeless = [], []
         self.rows = 0
+        return left
 
     def _by_partition(self, block: RowBlock, partitions: int) -> Iterator[tuple[int, Rows]]:
         rows = Rows(values=block.values, keys=block.keys, timestamps=block.timestamps, headers=block.headers)
