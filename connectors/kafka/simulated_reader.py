@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from connectors.kafka.cluster import Message, Partition
@@ -85,8 +85,10 @@ class SimulatedReader:
         if not ready or world.now_ms() < self._next_try_ms:
             return ()
         asked = " ".join(str(at) for at in ready)
+        before = {at: replace(self._read[at]) for at in ready}
         answer = self._client.once(f"Fetch {asked}", lambda: self._take(ready, records_max), changes=False)
         if answer is None:
+            self._read.update(before)  # what was in an answer that did not arrive is asked for again
             self._next_try_ms = world.now_ms() + ANSWER_WAIT_MS
             return ()
         return answer.value
