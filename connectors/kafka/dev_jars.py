@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-DEFAULT_VERSION = "4.4.0"
+DEFAULT_VERSION = os.environ.get("KAFKA_VERSION") or "4.4.0"
+"""Of brokers that are started here; the variable runs tests against another release."""
 """The Kafka version that is run when nobody asks for another."""
 
 JAVA_MAJOR_MIN = 17

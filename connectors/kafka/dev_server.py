@@ -38,6 +38,9 @@ STOP_GRACE_S = 15.0
 FORMAT_TIMEOUT_S = 60.0
 """What formatting a data folder may take; about 1 s."""
 
+FEATURES_VARIABLE = "KAFKA_FEATURES"
+"""Feature levels of new brokers, such as ``transaction.version=1``: to run tests against older protocols."""
+
 PORTS = range(18_000, 32_000)
 """Below the ports that systems lend to outgoing connections. From that range, a client that tries to reach
 its dead broker can be lent the broker's own port, connect to itself, and keep the broker from coming back."""
@@ -353,6 +356,7 @@ def _format(directory: Path, version: str, cluster_id: str) -> None:
             "format",
             f"--cluster-id={cluster_id}",
             f"--config={directory / 'server.properties'}",
+            *(f"--feature={feature}" for feature in os.environ.get(FEATURES_VARIABLE, "").split()),
         ],
         capture_output=True,
         text=True,
