@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from processor.contracts.executor import Executor
 from processor.errors import Unavailable
-from processor.ids import Attempt, Incarnation, Marker, PublisherId
+from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId
 from processor.protocol.messages import (
     CheckpointDecided,
     Order,
@@ -47,6 +47,8 @@ class Worker:
         self._executor = executor
         self._report = report
         self._failed = failed
+        self._newest: dict[PublisherId, CheckpointId] = {}
+        """The newest checkpoint that each identity was told to publish."""
 
     def start(self) -> None:
         for subtask in self._subtasks:
@@ -78,10 +80,18 @@ class Worker:
             subtask.handle(order)
         if isinstance(order, RefreshMarkers):
             for publisher, marker in order.markers:
-                self._refresh(publisher, marker)
+                if not self._overtaken(publisher, marker.checkpoint):
+                    self._refresh(publisher, marker)
         if isinstance(order, CheckpointDecided):
             for publication in order.publications:
-                self._publish(order, publication)
+                if not self._overtaken(publication.publisher, order.checkpoint):
+                    self._newest[publication.publisher] = order.checkpoint
+                    self._publish(order, publication)
+
+    def _overtaken(self, publisher: PublisherId, checkpoint: CheckpointId) -> bool:
+        """Whether the identity was told of a newer checkpoint already: the order is late or doubled. What it
+        asks for is done, its files may be gone, and the marker would look like somebody else's."""
+        return checkpoint < self._newest.get(publisher, checkpoint)
 
     def _refresh(self, publisher: PublisherId, marker: Marker) -> None:
         def failed(error: BaseException) -> None:
