@@ -36,6 +36,8 @@ class FolderNode:
     names: dict[str, FileNode | FolderNode] = field(default_factory=dict)
     durable: dict[str, FileNode | FolderNode] = field(default_factory=dict)
     changes: list[_Change] = field(default_factory=list)
+    removed: bool = False
+    """Nothing can be added to a folder that was removed, even by who holds it open."""
 
 
 class MachineDisk:
@@ -85,11 +87,15 @@ class MachineDisk:
         self._drop(folder, name)
 
     def remove_folder(self, folder: FolderNode, name: str) -> None:
-        if _folder(self.inner(folder, name), name).names:
+        inner = _folder(self.inner(folder, name), name)
+        if inner.names:
             raise _error(errno.ENOTEMPTY, name)
+        inner.removed = True
         self._drop(folder, name)
 
     def _add(self, folder: FolderNode, name: str, node: FileNode | FolderNode) -> None:
+        if folder.removed:
+            raise _error(errno.ENOENT, name)
         if name in folder.names:
             raise _error(errno.EEXIST, name)
         if self.full:
@@ -140,6 +146,7 @@ def _crash(folder: FolderNode, chance: Random) -> int:
     folder.changes.clear()
     for node in names.values():
         if isinstance(node, FolderNode):
+            node.removed = False
             forgotten += _crash(node, chance)
         elif len(node.content) != len(node.durable):
             forgotten += 1

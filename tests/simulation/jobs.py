@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from random import Random
 
+from connectors.formats.text import Text
+from connectors.kafka.plugin import plugin as kafka_plugin
+from connectors.kafka.settings import ClusterSettings, KafkaSettings
+from connectors.kafka.sink import KafkaSink
+from connectors.kafka.source import KafkaSource
 from processor.audit.expectation import Audit, pass_through
-
-
 from processor.simulation.case import Case, Input
 from processor.simulation.operator import run_and_stop
 from processor.stream.job import Job
@@ -29,6 +32,35 @@ def table_copy(chance: Random) -> Case:
     )
 
 
+def copy(chance: Random) -> Case:
+    """Every record of a topic into another."""
+    job = Job("copy")
+    job.read("read", KafkaSource("in", Text())).write("write", KafkaSink("out", Text()))
+    return Case(
+        graph=job.graph(),
+        plugins={"kafka": (kafka_plugin, kafka_section(chance))},
+        inputs=numbered(chance, "read", parts=3, records=chance.randint(5, 60)),
+        parts={"read": 3, "write": 2},
+        script=run_and_stop,
+        audits=[copied()],
+        parallelism=chance.choice((1, 2, 3)),
+    )
+
+
+def kafka_section(chance: Random) -> KafkaSettings:
+    """Small transactions, and time-outs that faults reach."""
+    publish_timeout_ms = chance.choice((1_000, 4_000))
+    chosen = {
+        "publish_rows_max": chance.choice((2, 7, 50)),
+        "publish_timeout": publish_timeout_ms,
+        "transaction_timeout": publish_timeout_ms + chance.choice((500, 5_000)),
+        "take_over_timeout": chance.choice((500, 3_000)),
+        "marker_timeout": chance.choice((200, 1_000)),
+        "request_timeout": chance.choice((500, 2_000)),
+    }
+    return KafkaSettings(main=ClusterSettings().model_copy(update=chosen))
+
+
 def numbered(chance: Random, step: str, *, parts: int, records: int) -> list[Input]:
     """Records ``part number key``, each part numbered from 0."""
     reached = [0] * parts
@@ -44,8 +76,10 @@ def numbered(chance: Random, step: str, *, parts: int, records: int) -> list[Inp
 
 
 def copied() -> Audit:
-    """Within each input part every number once, in order."""
-    return pass_through(group=lambda key, value: word(value, 0), item=lambda key, value: word(value, 1))
+    """Within each input part and key every number once, in order."""
+    return pass_through(
+        group=lambda key, value: (word(value, 0), word(value, 2)), item=lambda key, value: word(value, 1)
+    )
 
 
 def word(value: bytes | None, index: int) -> Hashable:

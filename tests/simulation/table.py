@@ -385,4 +385,8 @@ class TableReader:
 
     def _rows(self, split: SplitId) -> list[Row]:
         name, _, number = split.rpartition("/")
-        return self._database.logs[name][int(number)] if name in self._database.logs else self._database.tables[name]
+        return (
+            self._database.logs[name][int(number)]
+            if name in self._database.logs
+            else self._database.tables[name]
+        )
