@@ -23,8 +23,10 @@ from connectors.kafka.simulated_broker import SimulatedBroker
 from connectors.kafka.simulated_cluster import SimulatedCluster
 from connectors.kafka.simulated_settings import SimulatedKafkaSettings
 from connectors.kafka.simulated_world import CalmWorld
+from processor.contracts.clock import Clock
 from processor.errors import ProcessorError
 from processor.records.rows import RowBlock
+from processor.runtime.system import SystemClock
 from tests.contracts.kafka_disturbance import outside
 from tests.topics import create_topic
 from tests.waiting import wait_until
@@ -43,6 +45,8 @@ NAME_OF_ERROR = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)\.")
 
 class Place(Protocol):
     """A Kafka, real or simulated."""
+
+    clock: Clock
 
     def settings(self, **cluster: Any) -> KafkaSettings: ...
 
@@ -86,6 +90,7 @@ class RealPlace:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+        self.clock: Clock = SystemClock()
 
     @property
     def _admin(self) -> AdminClient:
@@ -156,16 +161,14 @@ class RealPlace:
             outsider.wait_ended(transactional_id)
 
     def now_ms(self) -> int:
-        from processor.runtime.system import SystemClock
-
-        return SystemClock().wall_ms()
+        return self.clock.wall_ms()
 
 
 class SlowMarkers(CalmWorld):
     """Commits reach every other partition late (R17)."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, start_ms: int) -> None:
+        super().__init__(start_ms)
         self._asked = 0
 
     def visible_after_ms(self, partition: str) -> int:
@@ -173,11 +176,20 @@ class SlowMarkers(CalmWorld):
         return SLOW_MARKER_MS * (self._asked % 2)
 
 
+class SimulatedBootstrap(str):
+    """Stands for a simulated Kafka where tests name a real one by its address."""
+
+    place: SimulatedPlace
+
+
 class SimulatedPlace:
     """See ``Place``."""
 
     def __init__(self, world: CalmWorld) -> None:
         self.world = world
+        self.bootstrap = SimulatedBootstrap("simulated:1")
+        self.bootstrap.place = self
+        self.clock: Clock = world
         self.broker = SimulatedBroker(world)
         self._clients = 0
 
@@ -237,7 +249,13 @@ def open_place(kind: str, bootstrap: Callable[[], str]) -> RealPlace | Simulated
     """``kind``: kafka, simulated or slow-markers; ``bootstrap`` starts the real one."""
     if kind == "kafka":
         return RealPlace(bootstrap())
-    return SimulatedPlace(SlowMarkers() if kind == "slow-markers" else CalmWorld())
+    start_ms = SystemClock().wall_ms()
+    return SimulatedPlace(SlowMarkers(start_ms) if kind == "slow-markers" else CalmWorld(start_ms))
+
+
+def place_of(bootstrap: str) -> RealPlace | SimulatedPlace:
+    """The Kafka that has this address."""
+    return bootstrap.place if isinstance(bootstrap, SimulatedBootstrap) else RealPlace(bootstrap)
 
 
 class Lab:

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from connectors.kafka.bounds import Start, Until
-from connectors.kafka.settings import KafkaSettings
+from connectors.kafka.cluster import Partition
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
 from processor.contracts.policy import Fail, Policy
@@ -31,7 +31,7 @@ from processor.ids import (
 )
 from processor.records.batch import Batch
 from processor.records.rows import RowBlock
-from processor.runtime.system import SystemClock
+from tests.contracts.cluster_rigs import SimulatedPlace, place_of
 
 INCARNATION = Incarnation("4f1c")
 DEADLINE_S = 60.0
@@ -66,7 +66,8 @@ class Rig:
     def __init__(self, bootstrap: str, *, job: str | None = None, **cluster: Any) -> None:
         self.bootstrap = bootstrap
         self.job = JobName(job or f"job-{uuid.uuid4().hex[:10]}")
-        self.settings = KafkaSettings.model_validate({"main": {"bootstrap_servers": bootstrap, **cluster}})
+        self.place = place_of(bootstrap)
+        self.settings = self.place.settings(**cluster)
         self.counted: Counter[str] = Counter()
 
     def count(self, name: str, by: int) -> None:
@@ -78,7 +79,7 @@ class Rig:
             step=StepName("out"),
             settings={"kafka": self.settings},
             policy=policy or Fail(),
-            clock=SystemClock(),
+            clock=self.place.clock,
             count=self.count,
             faults=faults,
         )
@@ -89,7 +90,7 @@ class Rig:
             step=StepName("in"),
             settings={"kafka": self.settings},
             policy=policy or Fail(),
-            clock=SystemClock(),
+            clock=self.place.clock,
             count=self.count,
         )
 
@@ -106,6 +107,10 @@ class Rig:
 
     def write(self, topic: str, rows: Iterable[tuple[int, bytes | None]]) -> None:
         """(partition, value) written without a transaction."""
+        if isinstance(self.place, SimulatedPlace):
+            for partition, value in rows:
+                self.place.write(Partition(topic, partition), [value])
+            return
         producer = self.producer()
         for partition, value in rows:
             producer.produce(topic, value, partition=partition)
@@ -127,6 +132,9 @@ def block(topic: str, values: Sequence[bytes | None], **columns: Any) -> RowBloc
 
 def read_committed(bootstrap: str, topic: str, partitions: int = 1) -> list[Any]:
     """All committed records of a topic, partition after partition: a plain client, nothing of ours."""
+    place = place_of(bootstrap)
+    if isinstance(place, SimulatedPlace):
+        return [record for log in place.broker.committed(topic) for record in log]
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

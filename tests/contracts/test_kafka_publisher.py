@@ -10,8 +10,6 @@ from processor.fault_points import FaultPoint
 from tests.contracts.kafka_rig import Rig, block, marker, read_committed, values
 from tests.topics import TopicFactory
 
-pytestmark = pytest.mark.kafka
-
 
 class CommitAnswerLost(Exception):
     """What a test's fault hook raises in place of the answer."""
@@ -25,30 +23,30 @@ def raising_at(point: FaultPoint):
     return hook
 
 
-def test_an_identity_that_never_published_has_no_marker(kafka: str, topic: TopicFactory) -> None:
-    publisher = Rig(kafka).publisher(topic())
+def test_an_identity_that_never_published_has_no_marker(place: str, topic: TopicFactory) -> None:
+    publisher = Rig(place).publisher(topic())
     assert publisher.look() is None
     assert publisher.take_over() is None
     publisher.close()
 
 
-def test_r15_marker_and_rows_become_visible_together(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_r15_marker_and_rows_become_visible_together(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(marker(7, 3), [block(out, [b"a", b"b"]), block(out, [b"c"])])
     assert publisher.wait_visible(20_000)
     assert publisher.take_over() == marker(7, 3)
     assert publisher.look() == marker(7, 3)
-    assert values(read_committed(kafka, out)) == [b"a", b"b", b"c"]
+    assert values(read_committed(place, out)) == [b"a", b"b", b"c"]
     publisher.close()
 
 
 @pytest.mark.parametrize("point", [FaultPoint.HALF_SENT, FaultPoint.ALL_SENT_NOT_COMMITTED])
 def test_r15_neither_marker_nor_rows_of_an_unfinished_publish_are_seen(
-    kafka: str, topic: TopicFactory, point: FaultPoint
+    place: str, topic: TopicFactory, point: FaultPoint
 ) -> None:
-    rig, out = Rig(kafka), topic("out")
+    rig, out = Rig(place), topic("out")
     first = rig.publisher(out)
     first.take_over()
     first.send(marker(1, 0), [])
@@ -59,13 +57,13 @@ def test_r15_neither_marker_nor_rows_of_an_unfinished_publish_are_seen(
     assert first.take_over() == marker(1, 0)
     first.send(marker(2, 2), [block(out, [b"once", b"only"])])
     assert first.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"once", b"only"]
+    assert values(read_committed(place, out)) == [b"once", b"only"]
     first.close()
     failing.close()
 
 
-def test_case_07_an_empty_transaction_moves_the_marker_only(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_case_07_an_empty_transaction_moves_the_marker_only(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out)
     for checkpoint in (1, 2, 3):
         publisher.take_over()
@@ -77,12 +75,12 @@ def test_case_07_an_empty_transaction_moves_the_marker_only(kafka: str, topic: T
         publisher.send(marker(checkpoint, 0), [])
     assert publisher.take_over() == marker(6, 0)
     assert publisher.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"1", b"2", b"3", b"4", b"5"]
+    assert values(read_committed(place, out)) == [b"1", b"2", b"3", b"4", b"5"]
     publisher.close()
 
 
-def test_r11_a_publisher_that_was_shut_out_cannot_send(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_r11_a_publisher_that_was_shut_out_cannot_send(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     zombie, current = rig.publisher(out), rig.publisher(out)
     zombie.take_over()
     assert current.take_over() is None
@@ -91,11 +89,12 @@ def test_r11_a_publisher_that_was_shut_out_cannot_send(kafka: str, topic: TopicF
     current.send(marker(1, 1, attempt=2), [block(out, [b"current"])])
     assert zombie.take_over() == marker(1, 1, attempt=2)
     assert current.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"current"]
+    assert values(read_committed(place, out)) == [b"current"]
     zombie.close()
     current.close()
 
 
+@pytest.mark.kafka
 def test_r11_taking_over_ends_what_a_dead_publisher_left_open(kafka: str, topic: TopicFactory) -> None:
     rig, out = Rig(kafka), topic("out")
     current = rig.publisher(out)
@@ -115,23 +114,23 @@ def test_r11_taking_over_ends_what_a_dead_publisher_left_open(kafka: str, topic:
 
 
 def test_r11_a_lost_commit_answer_is_resolved_by_taking_over_and_reading(
-    kafka: str, topic: TopicFactory
+    place: str, topic: TopicFactory
 ) -> None:
-    rig, out = Rig(kafka), topic("out")
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out, faults=raising_at(FaultPoint.COMMIT_SENT_ANSWER_NOT_SEEN))
     publisher.take_over()
     with pytest.raises(CommitAnswerLost):
         publisher.send(marker(3, 2), [block(out, [b"x", b"y"])])
     assert publisher.take_over() == marker(3, 2), "it was committed: there is nothing to send again"
     assert publisher.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"x", b"y"]
+    assert values(read_committed(place, out)) == [b"x", b"y"]
     publisher.close()
 
 
-def test_r12_an_old_producer_is_never_used_twice(kafka: str, topic: TopicFactory) -> None:
+def test_r12_an_old_producer_is_never_used_twice(place: str, topic: TopicFactory) -> None:
     from processor.errors import EngineBug
 
-    rig, out = Rig(kafka), topic("out")
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(marker(1, 0), [])
@@ -140,8 +139,8 @@ def test_r12_an_old_producer_is_never_used_twice(kafka: str, topic: TopicFactory
     publisher.close()
 
 
-def test_r13_rows_keep_their_order_over_many_transactions(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out", partitions=3)
+def test_r13_rows_keep_their_order_over_many_transactions(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out", partitions=3)
     publisher = rig.publisher(out)
     number = 0
     for checkpoint in range(1, 21):
@@ -152,7 +151,7 @@ def test_r13_rows_keep_their_order_over_many_transactions(kafka: str, topic: Top
         publisher.send(marker(checkpoint, 1_500), blocks)
         number += 1_500
     assert publisher.wait_visible(20_000)
-    records = read_committed(kafka, out, 3)
+    records = read_committed(place, out, 3)
     assert len(records) == number
     by_key: dict[bytes, list[int]] = {}
     for record in records:
@@ -162,8 +161,8 @@ def test_r13_rows_keep_their_order_over_many_transactions(kafka: str, topic: Top
     publisher.close()
 
 
-def test_case_49_tombstones_and_empty_values_stay_apart(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_case_49_tombstones_and_empty_values_stay_apart(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(
@@ -171,44 +170,44 @@ def test_case_49_tombstones_and_empty_values_stay_apart(kafka: str, topic: Topic
         [block(out, [b"v", None, b"", b"w"], keys=[b"k", b"k", b"", None], timestamps=[5, 6, 7, 8])],
     )
     assert publisher.wait_visible(20_000)
-    records = read_committed(kafka, out)
+    records = read_committed(place, out)
     assert values(records) == [b"v", None, b"", b"w"]
     assert [record.key() for record in records] == [b"k", b"k", b"", None]
     assert [record.timestamp()[1] for record in records] == [5, 6, 7, 8]
     publisher.close()
 
 
-def test_case_52_headers_keep_order_duplicates_and_nulls(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_case_52_headers_keep_order_duplicates_and_nulls(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     headers = (("a", b"1"), ("a", b"2"), ("b", None), ("", b""))
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(marker(1, 2), [block(out, [b"with", b"without"], headers=[headers, ()])])
     assert publisher.wait_visible(20_000)
-    records = read_committed(kafka, out)
+    records = read_committed(place, out)
     assert [record.headers() for record in records] == [list(headers), None]
     publisher.close()
 
 
-def test_r30_timestamp_zero_is_not_replaced_by_the_time_of_sending(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out")
+def test_r30_timestamp_zero_is_not_replaced_by_the_time_of_sending(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out")
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(marker(1, 1), [block(out, [b"v"], timestamps=[0])])
     assert publisher.wait_visible(20_000)
-    assert [record.timestamp()[1] for record in read_committed(kafka, out)] == [1]
+    assert [record.timestamp()[1] for record in read_committed(place, out)] == [1]
     publisher.close()
 
 
-def test_an_explicit_partition_is_honoured(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out", partitions=3)
+def test_an_explicit_partition_is_honoured(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out", partitions=3)
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(
         marker(1, 4), [block(out, [b"a", b"b", b"c", b"d"], keys=[b"k"] * 4, partitions=[2, 0, 2, 1])]
     )
     assert publisher.wait_visible(20_000)
-    assert [(r.partition(), r.value()) for r in read_committed(kafka, out, 3)] == [
+    assert [(r.partition(), r.value()) for r in read_committed(place, out, 3)] == [
         (0, b"b"),
         (1, b"d"),
         (2, b"a"),
@@ -217,8 +216,8 @@ def test_an_explicit_partition_is_honoured(kafka: str, topic: TopicFactory) -> N
     publisher.close()
 
 
-def test_r30_a_refused_row_is_named_when_it_is_alone(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out", config={"max.message.bytes": "2000"})
+def test_r30_a_refused_row_is_named_when_it_is_alone(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out", config={"max.message.bytes": "2000"})
     publisher = rig.publisher(out)
     publisher.take_over()
     with pytest.raises(PublishRefused) as refused:
@@ -228,8 +227,8 @@ def test_r30_a_refused_row_is_named_when_it_is_alone(kafka: str, topic: TopicFac
     publisher.close()
 
 
-def test_r30_among_others_a_refused_row_asks_for_fewer(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out", config={"max.message.bytes": "2000"})
+def test_r30_among_others_a_refused_row_asks_for_fewer(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out", config={"max.message.bytes": "2000"})
     publisher = rig.publisher(out)
     publisher.take_over()
     with pytest.raises(TooLarge):
@@ -237,13 +236,13 @@ def test_r30_among_others_a_refused_row_asks_for_fewer(kafka: str, topic: TopicF
     publisher.take_over()
     publisher.send(marker(1, 1), [block(out, [b"a"])])
     assert publisher.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"a"]
+    assert values(read_committed(place, out)) == [b"a"]
     publisher.close()
 
 
-def test_r30_fewer_and_fewer_rows_single_out_the_refused_one(kafka: str, topic: TopicFactory) -> None:
+def test_r30_fewer_and_fewer_rows_single_out_the_refused_one(place: str, topic: TopicFactory) -> None:
     """The broker refuses a request whole and does not say for which row: halving finds it, as R30 says."""
-    rig, out = Rig(kafka), topic("out", config={"cleanup.policy": "compact"})
+    rig, out = Rig(place), topic("out", config={"cleanup.policy": "compact"})
     publisher = rig.publisher(out)
     rows = block(out, [b"a", b"b", b"c", b"d"], keys=[b"k", b"k", None, b"k"])
     done, count, refused_row = 0, 4, None
@@ -261,25 +260,25 @@ def test_r30_fewer_and_fewer_rows_single_out_the_refused_one(kafka: str, topic: 
     publisher.take_over()
     publisher.send(marker(1, 4), [rows.slice(3, 4)])
     assert publisher.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == [b"a", b"b", b"d"]
+    assert values(read_committed(place, out)) == [b"a", b"b", b"d"]
     publisher.close()
 
 
-def test_r30_rows_fill_batches_within_a_small_topic_limit(kafka: str, topic: TopicFactory) -> None:
-    rig, out = Rig(kafka), topic("out", config={"max.message.bytes": "2000"})
+def test_r30_rows_fill_batches_within_a_small_topic_limit(place: str, topic: TopicFactory) -> None:
+    rig, out = Rig(place), topic("out", config={"max.message.bytes": "2000"})
     rows = [b"%0100d" % n for n in range(500)]
     publisher = rig.publisher(out)
     publisher.take_over()
     publisher.send(marker(1, 500), [block(out, rows)])
     assert publisher.wait_visible(20_000)
-    assert values(read_committed(kafka, out)) == rows
+    assert values(read_committed(place, out)) == rows
     publisher.close()
 
 
 def test_r02_looking_neither_waits_for_an_open_transaction_nor_ends_it(
-    kafka: str, topic: TopicFactory
+    place: str, topic: TopicFactory
 ) -> None:
-    rig, out = Rig(kafka), topic("out")
+    rig, out = Rig(place), topic("out")
     looks: list[object] = []
 
     def look(reached: FaultPoint) -> None:
@@ -296,6 +295,7 @@ def test_r02_looking_neither_waits_for_an_open_transaction_nor_ends_it(
     publishing.close()
 
 
+@pytest.mark.kafka
 def test_r15_a_marker_that_somebody_else_wrote_is_refused_by_name(kafka: str, topic: TopicFactory) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
@@ -312,24 +312,25 @@ def test_r15_a_marker_that_somebody_else_wrote_is_refused_by_name(kafka: str, to
     publisher.close()
 
 
-def test_case_06_jobs_and_sinks_of_similar_names_do_not_meet(kafka: str, topic: TopicFactory) -> None:
+def test_case_06_jobs_and_sinks_of_similar_names_do_not_meet(place: str, topic: TopicFactory) -> None:
     from processor.ids import JobName, PublisherId, StepName
 
     one = PublisherId(JobName("a"), StepName("b.c"), 0)
     other = PublisherId(JobName("a.b"), StepName("c"), 0)
     assert str(one) != str(other)
-    rig, out = Rig(kafka), topic("out")
+    rig, out = Rig(place), topic("out")
     first, second = rig.publisher(out, subtask=0), rig.publisher(out, subtask=1)
     first.take_over()
     second.take_over()
     first.send(marker(1, 1), [block(out, [b"first"])])
     second.send(marker(1, 1), [block(out, [b"second"])])
     assert first.wait_visible(20_000)
-    assert sorted(values(read_committed(kafka, out))) == [b"first", b"second"]
+    assert sorted(values(read_committed(place, out))) == [b"first", b"second"]
     first.close()
     second.close()
 
 
+@pytest.mark.kafka
 def test_a_topic_that_is_gone_is_a_refusal_by_name(kafka: str, topic: TopicFactory) -> None:
     from confluent_kafka.admin import AdminClient
 

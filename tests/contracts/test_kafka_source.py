@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from connectors.kafka import (
     Earliest,
@@ -22,23 +21,23 @@ from connectors.kafka import (
     UntilOffsets,
     UntilTime,
 )
+from connectors.kafka.cluster import Partition
 from connectors.kafka.enumerator import lag_group
 from processor.contracts.policy import Skip
 from processor.errors import BadRecord, ExternalRefusal, JobError, PositionLost
 from processor.ids import SplitId
+from tests.contracts.cluster_rigs import place_of
 from tests.contracts.kafka_rig import Bytes, Number, Reading, Rig, numbers
-from tests.topics import TopicFactory, create_topic
+from tests.topics import TopicFactory
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.kafka
 
 
 def numbered(count: int, partitions: int = 1, first: int = 0) -> list[tuple[int, bytes]]:
     return [(n % partitions, b"%d" % n) for n in range(first, first + count)]
 
 
-def test_a_bounded_source_reads_every_record_once(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=4)
+def test_a_bounded_source_reads_every_record_once(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in", partitions=4)
     rig.write(name, numbered(20_000, 4))
     reading = Reading(rig, numbers(name, until=UntilEnd())).to_end()
     assert sorted(reading.values()) == list(range(20_000))
@@ -51,8 +50,8 @@ def test_a_bounded_source_reads_every_record_once(kafka: str, topic: TopicFactor
     reading.close()
 
 
-def test_a_source_goes_on_where_its_positions_say(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=2)
+def test_a_source_goes_on_where_its_positions_say(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in", partitions=2)
     rig.write(name, numbered(3_000, 2))
     first = Reading(rig, numbers(name, until=UntilEnd()))
     first.batches.extend(first.reader.poll(100, 10_000))
@@ -64,8 +63,8 @@ def test_a_source_goes_on_where_its_positions_say(kafka: str, topic: TopicFactor
     second.close()
 
 
-def test_pausing_and_resuming_loses_and_doubles_nothing(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=3)
+def test_pausing_and_resuming_loses_and_doubles_nothing(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in", partitions=3)
     rig.write(name, numbered(9_000, 3))
     reading = Reading(rig, numbers(name, until=UntilEnd()))
     held = SplitId(f"{name}/1")
@@ -83,6 +82,7 @@ def test_pausing_and_resuming_loses_and_doubles_nothing(kafka: str, topic: Topic
     reading.close()
 
 
+@pytest.mark.kafka
 def test_keys_headers_and_timestamps_travel_along(kafka: str, topic: TopicFactory) -> None:
     rig, name = Rig(kafka), topic("in")
     producer = rig.producer()
@@ -100,16 +100,16 @@ def test_keys_headers_and_timestamps_travel_along(kafka: str, topic: TopicFactor
     reading.close()
 
 
-def test_columns_that_no_record_needs_are_absent(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_columns_that_no_record_needs_are_absent(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, numbered(10))
     reading = Reading(rig, numbers(name, until=UntilEnd())).to_end()
     assert all(batch.keys is None and batch.headers is None for _, batch in reading.batches)
     reading.close()
 
 
-def test_several_topics_are_read_side_by_side(kafka: str, topic: TopicFactory) -> None:
-    rig, one, two = Rig(kafka), topic("one", partitions=2), topic("two")
+def test_several_topics_are_read_side_by_side(place: str, topic: TopicFactory) -> None:
+    rig, one, two = Rig(place), topic("one", partitions=2), topic("two")
     rig.write(one, numbered(1_000, 2))
     rig.write(two, numbered(1_000, first=1_000))
     reading = Reading(rig, numbers([one, two], until=UntilEnd())).to_end()
@@ -119,10 +119,10 @@ def test_several_topics_are_read_side_by_side(kafka: str, topic: TopicFactory) -
     reading.close()
 
 
-def test_a_pattern_reads_the_topics_whose_whole_name_matches(kafka: str) -> None:
-    rig, word = Rig(kafka), uuid.uuid4().hex[:8]
-    matching = [create_topic(kafka, f"{word}-a"), create_topic(kafka, f"{word}-b")]
-    other = create_topic(kafka, f"no-{word}")
+def test_a_pattern_reads_the_topics_whose_whole_name_matches(place: str, topic: TopicFactory) -> None:
+    rig, word = Rig(place), uuid.uuid4().hex[:8]
+    matching = [topic(f"{word}-a"), topic(f"{word}-b")]
+    other = topic(f"no-{word}")
     for at, name in enumerate([*matching, other]):
         rig.write(name, [(0, b"%d" % at)])
     reading = Reading(rig, numbers(re.compile(f"{word}-.*"), until=UntilEnd())).to_end()
@@ -130,8 +130,8 @@ def test_a_pattern_reads_the_topics_whose_whole_name_matches(kafka: str) -> None
     reading.close()
 
 
-def test_case_49_with_tombstones_none_is_a_value(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_case_49_with_tombstones_none_is_a_value(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, [(0, b"1"), (0, None), (0, b"3")])
     source = KafkaSource.with_tombstones(name, Number(), until=UntilEnd())
     reading = Reading(rig, source).to_end()
@@ -139,8 +139,8 @@ def test_case_49_with_tombstones_none_is_a_value(kafka: str, topic: TopicFactory
     reading.close()
 
 
-def test_case_49_a_source_of_values_names_the_tombstone(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_case_49_a_source_of_values_names_the_tombstone(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, [(0, b"1"), (0, None), (0, b"3")])
     reading = Reading(rig, numbers(name, until=UntilEnd()))
     with pytest.raises(BadRecord, match=f"step 'in', at {name}/0 offset 1: .*tombstone.*with_tombstones"):
@@ -152,8 +152,8 @@ def test_case_49_a_source_of_values_names_the_tombstone(kafka: str, topic: Topic
     skipping.close()
 
 
-def test_case_54_a_record_that_cannot_be_decoded_is_named(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_case_54_a_record_that_cannot_be_decoded_is_named(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, [(0, b"1"), (0, b"2"), (0, b"no number"), (0, b"4"), (0, b"5")])
     reading = Reading(rig, numbers(name, until=UntilEnd()))
     with pytest.raises(BadRecord, match=f"step 'in', at {name}/0 offset 2: the record cannot be decoded"):
@@ -162,8 +162,8 @@ def test_case_54_a_record_that_cannot_be_decoded_is_named(kafka: str, topic: Top
     reading.close()
 
 
-def test_case_16_trailing_records_that_are_skipped_move_the_position(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_case_16_trailing_records_that_are_skipped_move_the_position(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, [(0, b"%d" % n) for n in range(5)] + [(0, b"bad")] * 3)
     reading = Reading(rig, numbers(name, until=UntilEnd()), policy=Skip()).to_end()
     assert reading.values() == [0, 1, 2, 3, 4]
@@ -177,6 +177,7 @@ def test_case_16_trailing_records_that_are_skipped_move_the_position(kafka: str,
     again.close()
 
 
+@pytest.mark.kafka
 def test_case_17_a_source_ends_behind_a_control_record(kafka: str, topic: TopicFactory) -> None:
     rig, name = Rig(kafka), topic("in")
     producer = rig.producer(**{"transactional.id": f"writer-{uuid.uuid4().hex}"})
@@ -195,15 +196,16 @@ def test_case_17_a_source_ends_behind_a_control_record(kafka: str, topic: TopicF
     reading.close()
 
 
-def test_case_17_a_source_ends_where_the_last_record_was_deleted(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=2)
+def test_case_17_a_source_ends_where_the_last_record_was_deleted(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in", partitions=2)
     rig.write(name, numbered(10, 2))
-    delete_records(kafka, name, 0, 5)
+    delete_records(place, name, 0, 5)
     reading = Reading(rig, numbers(name, until=UntilEnd())).to_end()
     assert reading.values() == [1, 3, 5, 7, 9]
     reading.close()
 
 
+@pytest.mark.kafka
 @pytest.mark.slow
 def test_case_17_a_source_ends_where_the_last_records_were_compacted_away(
     kafka: str, topic: TopicFactory
@@ -248,6 +250,7 @@ def test_case_17_a_source_ends_where_the_last_records_were_compacted_away(
     reading.close()
 
 
+@pytest.mark.kafka
 def test_an_end_waits_for_transactions_that_are_open(kafka: str, topic: TopicFactory) -> None:
     rig, name = Rig(kafka), topic("in")
     producer = rig.producer(**{"transactional.id": f"writer-{uuid.uuid4().hex}"})
@@ -264,9 +267,7 @@ def test_an_end_waits_for_transactions_that_are_open(kafka: str, topic: TopicFac
 
 
 def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    (deleted,) = admin.delete_records([TopicPartition(topic, partition, before)]).values()
-    deleted.result(30)
+    place_of(bootstrap).delete_records(Partition(topic, partition), before)
 
 
 def read_to_50_then_lose_75(kafka: str, name: str, rig: Rig) -> dict[SplitId, Any]:
@@ -279,9 +280,9 @@ def read_to_50_then_lose_75(kafka: str, name: str, rig: Rig) -> dict[SplitId, An
     return {SplitId(f"{name}/0"): type(position)(next=50, identity=position.identity)}
 
 
-def test_case_20_a_position_out_of_retention_is_named(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
-    positions = read_to_50_then_lose_75(kafka, name, rig)
+def test_case_20_a_position_out_of_retention_is_named(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
+    positions = read_to_50_then_lose_75(place, name, rig)
     reading = Reading(rig, numbers(name), positions=positions)
     with pytest.raises(PositionLost, match=f"at {name}/0 offset 50: .*offsets 75 to 100 of partition 0"):
         reading.until_records(1)
@@ -290,10 +291,10 @@ def test_case_20_a_position_out_of_retention_is_named(kafka: str, topic: TopicFa
 
 @pytest.mark.parametrize(("policy", "first", "lost"), [("earliest", 75, 25), ("latest", 100, 50)])
 def test_case_20_by_policy_it_goes_on_and_counts_what_was_lost(
-    kafka: str, topic: TopicFactory, policy: str, first: int, lost: int
+    place: str, topic: TopicFactory, policy: str, first: int, lost: int
 ) -> None:
-    rig, name = Rig(kafka), topic("in")
-    positions = read_to_50_then_lose_75(kafka, name, rig)
+    rig, name = Rig(place), topic("in")
+    positions = read_to_50_then_lose_75(place, name, rig)
     reading = Reading(rig, numbers(name, out_of_retention=policy), positions=positions)
     reading.poll_until(lambda: rig.counted["positions_reset"] == 1, "the position is reset")
     rig.write(name, numbered(1, first=100))
@@ -303,8 +304,8 @@ def test_case_20_by_policy_it_goes_on_and_counts_what_was_lost(
     reading.close()
 
 
-def test_case_20_also_while_the_job_runs(kafka: str, topic: TopicFactory) -> None:
-    rig = Rig(kafka, consumer={"queued_records_min": 1, "fetch_size_per_partition_max": "1KiB"})
+def test_case_20_also_while_the_job_runs(place: str, topic: TopicFactory) -> None:
+    rig = Rig(place, consumer={"queued_records_min": 1, "fetch_size_per_partition_max": "1KiB"})
     name = topic("in")
     rig.write(name, [(0, b"%01000d" % n) for n in range(300)])
     reading = Reading(rig, numbers(name, out_of_retention="earliest"))
@@ -312,7 +313,7 @@ def test_case_20_also_while_the_job_runs(kafka: str, topic: TopicFactory) -> Non
     read = len(reading.values())
     assert read
     reading.reader.pause(frozenset({SplitId(f"{name}/0")}))
-    delete_records(kafka, name, 0, 250)
+    delete_records(place, name, 0, 250)
     reading.reader.pause(frozenset())
     reading.poll_until(lambda: 299 in reading.values(), "the last record is read")
     values = reading.values()
@@ -323,22 +324,16 @@ def test_case_20_also_while_the_job_runs(kafka: str, topic: TopicFactory) -> Non
 
 
 def test_case_33_a_partition_found_later_is_read_from_its_first_record(
-    kafka: str, topic: TopicFactory
+    place: str, topic: TopicFactory
 ) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=2)
+    rig, name = Rig(place), topic("in", partitions=2)
     rig.write(name, numbered(10, 2))
     reading = Reading(rig, numbers(name, start=Latest()))
     known = reading.reader.positions()
     assert {p.next for p in known.values()} == {5}
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_partitions([NewPartitions(name, 3)])[name].result(30)
-    wait_until(
-        lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == 3,
-        30,
-        "the third partition is there",
-    )
+    place_of(place).add_partitions(name, 3)
     rig.write(name, [(2, b"%d" % n) for n in range(100, 105)])
-    new = wait_until(lambda: reading.enumerator.discover(known), 30, "the enumerator finds it")
+    new = place_of(place).until(lambda: reading.enumerator.discover(known), "the enumerator finds it")
     assert {split: p.next for split, p in new.items()} == {SplitId(f"{name}/2"): 0}
     reading.reader.assign(new)
     assert sorted(reading.until_records(5).values()) == [100, 101, 102, 103, 104]
@@ -346,27 +341,14 @@ def test_case_33_a_partition_found_later_is_read_from_its_first_record(
     reading.close()
 
 
-def remake(bootstrap: str, name: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([name])[name].result(30)
-
-    def made() -> bool:
-        refused = admin.create_topics([NewTopic(name, 1, 1)])[name].exception(30)
-        if refused is not None and "TOPIC_ALREADY_EXISTS" not in str(refused):
-            raise refused  # it is being deleted still: nothing else may be in the way
-        return refused is None
-
-    wait_until(made, 30, f"{name} is made again")
-
-
-def test_a_topic_made_anew_is_refused_after_a_restart(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_a_topic_made_anew_is_refused_after_a_restart(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, numbered(10))
     reading = Reading(rig, numbers(name)).until_records(10)
     known = reading.reader.positions()
     reading.enumerator.check(known)
     reading.reader.close()
-    remake(kafka, name)
+    place_of(place).remake(name)
     rig.write(name, numbered(100))
     with pytest.raises(PositionLost, match=f"topic '{name}' was deleted and made again"):
         reading.enumerator.check(known)
@@ -376,19 +358,19 @@ def test_a_topic_made_anew_is_refused_after_a_restart(kafka: str, topic: TopicFa
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
-def test_a_topic_made_anew_while_it_is_read_is_refused(kafka: str, topic: TopicFactory, policy: str) -> None:
+def test_a_topic_made_anew_while_it_is_read_is_refused(place: str, topic: TopicFactory, policy: str) -> None:
     """Its old offsets are out of range in the new topic, which no policy may take for retention."""
-    rig, name = Rig(kafka), topic("in")
+    rig, name = Rig(place), topic("in")
     rig.write(name, numbered(10))
     reading = Reading(rig, numbers(name, out_of_retention=policy)).until_records(10)
-    remake(kafka, name)
+    place_of(place).remake(name)
     with pytest.raises(PositionLost, match=f"topic '{name}' was deleted and made again"):
         reading.poll_until(lambda: False, "the reader finds out")
     reading.close()
 
 
-def test_start_at_latest_skips_what_is_there(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_start_at_latest_skips_what_is_there(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     rig.write(name, numbered(10))
     reading = Reading(rig, numbers(name, start=Latest()))
     rig.write(name, numbered(3, first=10))
@@ -396,6 +378,7 @@ def test_start_at_latest_skips_what_is_there(kafka: str, topic: TopicFactory) ->
     reading.close()
 
 
+@pytest.mark.kafka
 def test_start_and_end_by_time(kafka: str, topic: TopicFactory) -> None:
     rig, name = Rig(kafka), topic("in", config={"retention.ms": "-1"})
     noon = datetime(2024, 5, 17, 12, tzinfo=UTC)
@@ -417,8 +400,8 @@ def test_start_and_end_by_time(kafka: str, topic: TopicFactory) -> None:
     later.close()
 
 
-def test_start_and_end_at_given_offsets(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in", partitions=2)
+def test_start_and_end_at_given_offsets(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in", partitions=2)
     rig.write(name, numbered(20, 2))
     source = numbers(
         name, start=FromOffsets({(name, 0): 4}, otherwise=Latest()), until=UntilOffsets({(name, 0): 6})
@@ -428,13 +411,14 @@ def test_start_and_end_at_given_offsets(kafka: str, topic: TopicFactory) -> None
     reading.close()
 
 
-def test_offsets_for_a_partition_that_is_not_read_are_refused(kafka: str, topic: TopicFactory) -> None:
-    rig, name = Rig(kafka), topic("in")
+def test_offsets_for_a_partition_that_is_not_read_are_refused(place: str, topic: TopicFactory) -> None:
+    rig, name = Rig(place), topic("in")
     source = numbers(name, start=FromOffsets({(name, 3): 4}))
     with pytest.raises(JobError, match=f"partition 3 of topic '{name}', which it does not read"):
         source.check(rig.source_context())
 
 
+@pytest.mark.kafka
 def test_start_at_the_offsets_of_a_group(kafka: str, topic: TopicFactory) -> None:
     rig, name, group = Rig(kafka), topic("in", partitions=2), f"old-{uuid.uuid4().hex}"
     rig.write(name, numbered(20, 2))
@@ -447,6 +431,7 @@ def test_start_at_the_offsets_of_a_group(kafka: str, topic: TopicFactory) -> Non
     reading.close()
 
 
+@pytest.mark.kafka
 def test_published_positions_are_shown_to_lag_tools(kafka: str, topic: TopicFactory) -> None:
     rig, name = Rig(kafka), topic("in")
     rig.write(name, numbered(10))
@@ -464,17 +449,17 @@ def test_published_positions_are_shown_to_lag_tools(kafka: str, topic: TopicFact
     reading.close()
 
 
-def test_an_unknown_topic_is_refused_by_name(kafka: str) -> None:
-    rig = Rig(kafka, topic_map={"written": "no-such-topic"})
+def test_an_unknown_topic_is_refused_by_name(place: str) -> None:
+    rig = Rig(place, topic_map={"written": "no-such-topic"})
     with pytest.raises(
         ExternalRefusal, match=r"step 'in': topic 'no-such-topic' \(which kafka.main.topic_map"
     ):
         numbers("written").check(rig.source_context())
 
 
-def test_a_topic_of_the_job_may_be_mapped_to_another(kafka: str, topic: TopicFactory) -> None:
+def test_a_topic_of_the_job_may_be_mapped_to_another(place: str, topic: TopicFactory) -> None:
     name = topic("real")
-    rig = Rig(kafka, topic_map={"written": name})
+    rig = Rig(place, topic_map={"written": name})
     rig.write(name, numbered(3))
     reading = Reading(rig, numbers("written", until=UntilEnd())).to_end()
     assert reading.values() == [0, 1, 2]
