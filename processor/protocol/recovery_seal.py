@@ -93,13 +93,20 @@ def _same_places(identity: JobIdentity, request: StartRequest, log: LogView) -> 
         was = old.get(sink.sink)
         if was is None:
             continue
-        if (was.cluster, was.marker_store) != (sink.cluster, sink.marker_store):
+        if was.cluster != sink.cluster:
             raise LogConflict(
-                f"sink '{sink.sink}' has published on cluster {was.cluster} with markers in {was.marker_store}; now "
-                f"it is cluster {sink.cluster} with markers in {sink.marker_store}: the marker topic or the cluster "
-                "was made anew, and what was published can't be known any more.",
-                remedy="Restore it, settle what is decided with 'processor outbox', and move a sink by giving its "
-                "step a new name.",
+                f"sink '{sink.sink}' has published on cluster {was.cluster}; now it is cluster {sink.cluster}: the "
+                "cluster was made anew, or the settings lead to another one.",
+                remedy="Give the settings of the right cluster; or move the sink by giving its step a new name.",
+            )
+        if was.marker_store != sink.marker_store:
+            raise LogConflict(
+                f"sink '{sink.sink}' has published with markers in topic id {was.marker_store}; now the marker topic "
+                f"has id {sink.marker_store}: it was made anew, or another one is named, and what was published can't "
+                "be known any more.",
+                remedy="Name the right one; or see what is decided with 'processor outbox list', and settle it with "
+                "'processor outbox publish' (what is decided is sent) or 'processor outbox skip' (it is out already): "
+                "the job then goes on with the new one.",
             )
         for topic, topic_id in sorted(sink.targets.items()):
             if was.targets.get(topic, topic_id) != topic_id and not request.accept_duplicates:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from processor.errors import Fenced, JobError, SettingsError
+from processor.errors import Fenced, JobError, LogConflict, SettingsError
 from processor.fault_points import no_faults
 from processor.ids import Attempt, Marker, PublisherId, StepName
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.protocol.decisions import LogView, expected_of, is_published
-from processor.protocol.entries import CheckpointEntry, Published, Seal
+from processor.protocol.entries import CheckpointEntry, Published, Seal, SinkRecord
 from processor.protocol.messages import Publication
 from processor.protocol.publishing import Wanted
 from processor.runtime.entry_writer import EntryWriter
@@ -42,6 +42,8 @@ class _Tool:
     publishers: Publishers
     entries: EntryWriter
     tools: PublishTools
+    places: tuple[SinkRecord, ...]
+    """Where the job's sinks publish as things are now."""
 
     def newest(self, view: LogView) -> CheckpointEntry | None:
         """The newest decided checkpoint, if anything of it may not be out."""
@@ -57,8 +59,14 @@ class _Tool:
             for publisher in entry.outboxes()
         ]
 
+    def marker_topics_anew(self, view: LogView) -> bool:
+        """Whether a marker topic is another than the one that the job has published with (R15)."""
+        before = view.newest_seal()
+        return before is not None and self._sinks_now(before) != before.sinks
+
     def seal(self, view: LogView) -> Seal:
-        """Like the first act of an attempt (R1). Raises Fenced when somebody else takes the place."""
+        """Like the first act of an attempt (R1). It names marker topics as they are now: whoever settles what is
+        decided vouches for them (R14). Raises Fenced when somebody else takes the place."""
         before = view.newest_seal()
         if before is None or view.incarnation is None:
             raise JobError(f"job '{self.graph.name}' has never run with this checkpoint directory.")
@@ -68,7 +76,7 @@ class _Tool:
             nonce="",
             incarnation=view.incarnation,
             job=self.graph.name,
-            sinks=before.sinks,
+            sinks=self._sinks_now(before),
         )
         if not isinstance(self.entries.take(seal), Taken):
             raise Fenced(
@@ -76,6 +84,21 @@ class _Tool:
                 remedy="Stop it first, with 'processor stop'.",
             )
         return seal
+
+    def _sinks_now(self, before: Seal) -> tuple[SinkRecord, ...]:
+        """The sinks of a seal with today's marker topics. Raises LogConflict when one is on another cluster."""
+        now = {place.sink: place for place in self.places}
+        for sink in before.sinks:
+            if sink.sink in now and now[sink.sink].cluster != sink.cluster:
+                raise LogConflict(
+                    f"sink '{sink.sink}' has published on cluster {sink.cluster}; the settings lead to cluster "
+                    f"{now[sink.sink].cluster}.",
+                    remedy="Give the settings that the job runs with.",
+                )
+        return tuple(
+            replace(sink, marker_store=now[sink.sink].marker_store) if sink.sink in now else sink
+            for sink in before.sinks
+        )
 
     def publish(self, entry: CheckpointEntry, seal: Seal, settlements: dict[PublisherId, Settlement]) -> None:
         """Publish the outboxes of the identities given, each by what the operator has decided."""
@@ -111,7 +134,8 @@ def list_outboxes(graph: JobGraph, settings: Settings) -> list[OutboxView]:
 
 
 def publish_outboxes(graph: JobGraph, settings: Settings, log: Log) -> list[OutboxView]:
-    """Publish what is decided, also where no marker is found: the operator vouches that nothing is out.
+    """Publish what is decided, also where no marker is found: the operator vouches that nothing is out. With that
+    a marker topic that was made anew is settled too, even if nothing is left to publish (R14, R15).
 
     Returns what ``list_outboxes`` shows afterwards. Raises Fenced, LogConflict, PublishRefused, Unavailable.
     """
@@ -119,6 +143,9 @@ def publish_outboxes(graph: JobGraph, settings: Settings, log: Log) -> list[Outb
         view = tool.log.read_all()
         entry = tool.newest(view)
         if entry is None:
+            if tool.marker_topics_anew(view):
+                tool.seal(view)
+                log.info("nothing is decided and unpublished; the job goes on with the new marker topic")
             return []
         seal = tool.seal(view)
         vouched = Settlement(vouched=True)
@@ -206,7 +233,7 @@ def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
             plan, settings=settings.plugins, clock=clock, metrics=Metrics(), faults=no_faults
         )
         closing.callback(publishers.close)
-        publishers.check()
+        places = publishers.check()
         for entry in log.read_all().entries:
             if isinstance(entry, Seal):
                 publishers.remember(entry.sinks)
@@ -232,4 +259,5 @@ def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
                 timeout_ms=settings.checkpoint.decision_timeout,
             ),
             tools=tools,
+            places=places,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from processor.audit.verify import Witness
 from processor.cli.job_reference import load_graph
 from processor.cli.verify import audit_job
 from processor.ids import escape_name
+from processor.plan.graph import JobGraph
 from processor.plugins import installed_plugins
 from processor.settings.loading import load_settings
 from processor.settings.model import Settings
@@ -38,6 +40,7 @@ FEED_PAUSE_S = 0.02
 OFFSETS_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
+REACH_TIMEOUT_S = 60.0
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
@@ -88,7 +91,11 @@ class Scenario:
 
     @property
     def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
+        return Path(self.settings.get("checkpoint.directory", self.folder / "checkpoints"))
+
+    @property
+    def marker_topic(self) -> str:
+        return f"markers-of-{self.topic_out}"
 
     @property
     def assignments(self) -> list[str]:
@@ -105,7 +112,7 @@ class Scenario:
             "kafka.main.topic_map.in": self.topic_in,
             "kafka.main.topic_map.out": self.topic_out,
             # A marker topic of its own: runs of one job name do not meet, whatever broker they share.
-            "kafka.main.marker_topic": f"markers-of-{self.topic_out}",
+            "kafka.main.marker_topic": self.marker_topic,
             "kafka.main.publish_rows_max": "300",
             **self.settings,
         }
@@ -122,6 +129,9 @@ class Scenario:
         """The settings as words of a command line."""
         return [word for assignment in self.assignments for word in ("--set", assignment)]
 
+    def loaded_graph(self) -> JobGraph:
+        return load_graph(self.reference)
+
     def process(self, name: str = "job", *more: str) -> JobProcess:
         """The daemon, not yet started; ``more`` are further words of its command line."""
         command = ["-m", "processor", "run", self.reference, *self.options, *more]
@@ -136,6 +146,28 @@ class Scenario:
         self.fault_flag.unlink(missing_ok=True)
         command = ["-m", "tests.integration.fault_point_job", self.reference, points, act]
         return JobProcess([*command, str(self.fault_flag), *self.assignments], self.fault_log)
+
+    def killed_at(self, points: str) -> None:
+        """Run the job until it kills itself there."""
+        process = self.process_with_fault(points, "kill")
+        process.start()
+        try:
+            code = process.wait(REACH_TIMEOUT_S)
+        finally:
+            process.kill()
+        assert code == -signal.SIGKILL, f"{points} was not reached:\n{process.said()}"
+
+    def stopped_at(self, points: str) -> JobProcess:
+        """Run the job until it stands still there."""
+        process = self.process_with_fault(points, "stop")
+        process.start()
+        wait_until(
+            lambda: self.fault_flag.exists() or process.exit_code() is not None,
+            REACH_TIMEOUT_S,
+            f"{points} is reached; it said:\n{process.said()}",
+        )
+        assert process.exit_code() is None, process.said()
+        return process
 
     @property
     def fault_flag(self) -> Path:
@@ -187,7 +219,7 @@ class Scenario:
             for span in transaction_spans(self.bootstrap, self.topic_out, number)
         ]
         seen = Witness(spans=spans, samples=() if witness is None else witness.samples)
-        graph, settings = load_graph(self.reference), self.loaded()
+        graph, settings = self.loaded_graph(), self.loaded()
         reports = [audit_job(graph, settings, witness=seen)]
         if self.job == "count":
             reports.append(audit_job(graph, settings, audit=jobs.kept_in_order(), witness=seen))

@@ -13,14 +13,12 @@ import pytest
 from confluent_kafka import Producer
 
 from connectors.kafka.dev_broker import BrokerProcess
-from examples.job_process import JobProcess
 from tests.contracts.kafka_disturbance import outside
 from tests.integration.scenario import PARTITIONS_OUT, Scenario
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
 
-REACH_TIMEOUT_S = 60.0
 AWAY_TIMEOUT_S = 90.0
 RECORDS = 200
 """Of each input partition: several transactions of the scenario's size."""
@@ -42,19 +40,6 @@ FAILED_ATTEMPTS = 2
 """So many attempts must have given up before the broker is back."""
 
 
-def stopped_at(scenario: Scenario, point: str) -> JobProcess:
-    """The job, asleep at the point."""
-    process = scenario.process_with_fault(point, "stop")
-    process.start()
-    wait_until(
-        lambda: scenario.fault_flag.exists() or process.exit_code() is not None,
-        REACH_TIMEOUT_S,
-        f"{point} is reached; it said:\n{process.said()}",
-    )
-    assert process.exit_code() is None, process.said()
-    return process
-
-
 def undone_from_outside(
     kafka: str, folder: Path, undo: Callable[[Scenario], None], settings: dict[str, str]
 ) -> str:
@@ -63,7 +48,7 @@ def undone_from_outside(
     scenario.feed(RECORDS)
     witness = scenario.witness()
     witness.start()
-    process = stopped_at(scenario, OPEN)
+    process = scenario.stopped_at(OPEN)
     try:
         undo(scenario)
         process.signal(signal.SIGCONT)
@@ -122,7 +107,7 @@ def test_r11_a_transactional_id_taken_by_another_producer(kafka: str, tmp_path: 
 def away(broker: BrokerProcess, folder: Path, leave: Callable[[], None], back: Callable[[], object]) -> None:
     scenario = Scenario.make(broker.bootstrap, folder, job="count", parallelism=3, settings=SHORT)
     scenario.feed(RECORDS)
-    process = stopped_at(scenario, HALF_SENT)
+    process = scenario.stopped_at(HALF_SENT)
     try:
         leave()
         process.signal(signal.SIGCONT)

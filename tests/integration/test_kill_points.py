@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
-
-REACH_TIMEOUT_S = 60.0
 
 # Three subtasks open three identities at the start: what they pass comes first, so later passings are named.
 # The log's store is tried out by two writers before the first entry: entries are counted from the opening on.
@@ -84,7 +81,7 @@ def feeder(scenario: Scenario) -> Iterator[Feeder]:
     indirect=["scenario"],
 )
 def test_r06_r09_r11_a_job_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
-    kill_at(scenario, points)
+    scenario.killed_at(points)
     _go_on_and_check(scenario, feeder)
 
 
@@ -94,20 +91,9 @@ def test_r06_r09_r11_a_job_killed_at(points: str, scenario: Scenario, feeder: Fe
     indirect=["scenario"],
 )
 def test_r01_r11_r14_a_recovery_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
-    kill_at(scenario, "entry-taken-not-told:2")
-    kill_at(scenario, points)
+    scenario.killed_at("entry-taken-not-told:2")
+    scenario.killed_at(points)
     _go_on_and_check(scenario, feeder)
-
-
-def kill_at(scenario: Scenario, points: str) -> None:
-    """Run the job until it kills itself there."""
-    process = scenario.process_with_fault(points, "kill")
-    process.start()
-    try:
-        code = process.wait(REACH_TIMEOUT_S)
-    finally:
-        process.kill()
-    assert code == -signal.SIGKILL, f"{points} was not reached:\n{process.said()}"
 
 
 def _go_on_and_check(scenario: Scenario, feeder: Feeder) -> None:
