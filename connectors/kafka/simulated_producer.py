@@ -12,7 +12,7 @@ from connectors.kafka.simulated_broker import SimulatedBroker
 from connectors.kafka.simulated_client import ANSWER_WAIT_MS, FENCED, TIMED_OUT, SimulatedClient
 from connectors.kafka.simulated_group import GroupIdentity
 from connectors.kafka.simulated_refusal import BrokerRefusal
-from connectors.kafka.simulated_row_queue import QueuedRows, RowQueue
+from connectors.kafka.simulated_row_queue import NOWHERE, QueuedRows, RowQueue
 from processor.errors import ProcessorError, Retriable
 from processor.invariant import invariant
 from processor.records.rows import RowBlock
@@ -234,10 +234,11 @@ class SimulatedProducer:
 
     def _refused(self, waiting: QueuedRows, refused: BrokerRefusal) -> None:
         """The broker refuses a request for good: the transaction can only be aborted."""
-        self._queue.done(waiting)
-        self._failures += waiting.failures(refused.name, refused.text)
+        if waiting.at in self._added or waiting.at.number == NOWHERE:
+            self._queue.done(waiting)
+            self._failures += waiting.failures(refused.name, refused.text)
         trouble = self._learn(refused, f"{len(waiting.rows)} message(s) for {waiting.at} failed: ")
-        if trouble.fatal:
+        if trouble.fatal or waiting.at not in self._added:
             for purged in self._queue.take_all():
                 self._failures += purged.failures(PURGED, "Local: Purged in queue")
 

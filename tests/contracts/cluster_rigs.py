@@ -158,7 +158,11 @@ class RealPlace:
     def end_from_outside(self, transactional_id: str, *, commit: bool) -> None:
         with outside(self.bootstrap) as outsider:
             assert outsider.end(transactional_id, commit=commit) == 0
-            outsider.wait_ended(transactional_id)
+            wait_until(
+                lambda: str(outsider.state(transactional_id).state.value).startswith("Complete"),
+                WAIT_S,
+                "all partitions have heard of it",  # until then they still take rows, to abort them
+            )
 
     def now_ms(self) -> int:
         return self.clock.wall_ms()

@@ -211,7 +211,7 @@ def test_a_transaction_aborted_from_outside_cannot_be_committed(lab: Lab) -> Non
     assert lab.values(topic, 2) == []
 
 
-def test_r19_rows_after_an_abort_from_outside_fail(lab: Lab) -> None:
+def test_r19_rows_after_an_abort_from_outside_fail_one_by_one(lab: Lab) -> None:
     topic, name = lab.topic(), lab.id()
     producer = lab.sent(name, topic, b"lost")
     lab.place.end_from_outside(name, commit=False)

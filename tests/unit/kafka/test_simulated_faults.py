@@ -314,7 +314,8 @@ def test_the_epoch_wraps_under_a_new_producer_id() -> None:
     current = sent(kafka, b"b")
     assert known.epoch == 0
     zombie.produce(rows(b"zombie"), TIMEOUT_MS)
-    assert {failure.name for failure in zombie.failures()} == {"INVALID_PRODUCER_ID_MAPPING"}
+    assert {failure.name for failure in zombie.failures()} == {"_PURGE_QUEUE"}
+    assert refusal(lambda: zombie.commit(TIMEOUT_MS)) == ("Retriable", "INVALID_PRODUCER_ID_MAPPING")
     current.commit(TIMEOUT_MS)
     assert kafka.values() == [b"a", b"b"]
 
