@@ -39,6 +39,8 @@ class StopLoudly:
     reason: str
     choose: bool = False
     """The operator may settle it: ``processor outbox publish`` or ``skip`` (R14)."""
+    damaged: bool = False
+    """A file that can't be read is the reason, and restoring it the remedy (R8)."""
 
 
 Verdict = Send | Done | StopQuietly | StopLoudly
@@ -128,7 +130,8 @@ def judge_opening(
     if unreadable is not None and seen.checkpoint >= unreadable:
         return StopLoudly(
             reason=f"checkpoint {unreadable} can't be read, and some of it is published already: the outside "
-            f"system holds {seen}. Going back to checkpoint {opening.checkpoint} would publish it twice."
+            f"system holds {seen}. Going back to checkpoint {opening.checkpoint} would publish it twice.",
+            damaged=True,
         )
     return Send(from_row=0)
 

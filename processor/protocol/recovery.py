@@ -106,6 +106,8 @@ class _Standing:
     floor: CheckpointId = NO_CHECKPOINT
     unreadable: CheckpointEntry | None = None
     """The newer one that can't be read (R8)."""
+    damage: str = ""
+    """Why it can't be read, with the name of the file."""
     unrecorded: frozenset[PublisherId] = frozenset()
 
 
@@ -192,6 +194,7 @@ def _go_back(
         sealed=sealed,
         entry=parent,
         unreadable=newest,
+        damage=damage,
         unrecorded=frozenset(rows_of(newest)),
     )
 
@@ -323,6 +326,7 @@ def _open(standing: _Standing) -> Recovery[dict[PublisherId, Marker]]:
             newest_id=sealed.log.newest_id,
             accepted=sealed.request.take_over,
             unreadable=unreadable,
+            damage=standing.damage,
         )
         for publisher in sorted(publishers)
     )

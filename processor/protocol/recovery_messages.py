@@ -119,6 +119,8 @@ class Opening:
     newest_id: CheckpointId
     accepted: Incarnation | None
     unreadable: CheckpointId | None
+    damage: str = ""
+    """Why it can't be read, with the name of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

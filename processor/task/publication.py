@@ -12,7 +12,15 @@ from typing import assert_never
 from processor.contracts.clock import Clock
 from processor.contracts.file_store import FileStore
 from processor.contracts.sink import Publisher, TransactionLimits
-from processor.errors import Fenced, LogConflict, PublishRefused, Retriable, TooLarge, Unavailable
+from processor.errors import (
+    DamagedFile,
+    Fenced,
+    LogConflict,
+    PublishRefused,
+    Retriable,
+    TooLarge,
+    Unavailable,
+)
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Marker, PublisherId
 from processor.invariant import invariant
@@ -147,6 +155,11 @@ def open_identity(publisher: Publisher, opening: Opening, tools: PublishTools) -
                 accepted=opening.accepted,
                 unreadable=opening.unreadable,
             )
+            if isinstance(verdict, StopLoudly) and verdict.damaged:
+                raise DamagedFile(
+                    f"{opening.publisher}: {verdict.reason} The damage: {opening.damage}",
+                    remedy="Restore the file; or start from a savepoint with --from and --accept-duplicates.",
+                )
             _from_row(verdict, opening.publisher)
             marker = opening.wanted.marker(opening.wanted.rows)
             publisher.send(marker, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from processor.contracts.sink import TransactionLimits
-from processor.errors import EngineBug, Fenced, LogConflict, PublishRefused, Unavailable
+from processor.errors import DamagedFile, EngineBug, Fenced, LogConflict, PublishRefused, Unavailable
 from processor.fault_points import no_faults
 from processor.ids import Attempt, CheckpointId, Incarnation, JobName, Marker, PublisherId, StepName
 from processor.protocol.entries import OutboxFile
@@ -243,7 +243,7 @@ def test_r14_an_opening_may_find_no_marker_but_not_where_something_may_be_out():
 def test_r08_an_opening_that_goes_back_stops_where_the_unreadable_one_is_out():
     scene = Scene(["a"], attempt=2)
     scene.outside.markers[SINK] = marker(3, 1)
-    with pytest.raises(LogConflict, match="checkpoint 3 can't be read"):
+    with pytest.raises(DamagedFile, match="checkpoint 3 can't be read"):
         scene.open(unreadable=3, newest=3)
 
 
