@@ -43,25 +43,22 @@ class MemoryTable:
         return len(self._base)
 
     def write_in_steps(self, entries: Entries) -> Iterator[None]:
-        for some in _slices(entries):
-            self._write(some)
+        base = self._base
+        keys, values = iter(entries.keys()), iter(entries.values())
+        while some := list(islice(keys, WRITE_ENTRIES_MAX)):
+            found = list(islice(values, WRITE_ENTRIES_MAX))
+            self._verify([value for value in found if value is not None])
+            for key, value in zip(some, found, strict=True):  # faster than update with pairs
+                base[key] = value
+            if type(None) in set(map(type, found)):
+                for key, value in zip(some, found, strict=True):
+                    if value is None:
+                        del base[key]
             yield
 
-    def _write(self, entries: list[tuple[StoredKey, Any]]) -> None:
-        values = [value for _, value in entries if value is not None]
-        if self._values.shared:
-            self._values.verify(values)
-        else:
-            self._values.verify([msgspec.Raw(value) for value in values])
-        base = self._base
-        if len(values) == len(entries):
-            base.update(entries)
-            return
-        for key, value in entries:
-            if value is None:
-                base.pop(key, None)
-            else:
-                base[key] = value
+    def _verify(self, values: list[Any]) -> None:
+        shared = self._values.shared
+        self._values.verify(values if shared else [msgspec.Raw(value) for value in values])
 
     def front(self, *, entries_max: int) -> MemoryValues:
         """All values stand before the store: nothing to bound."""
