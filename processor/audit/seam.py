@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from processor.audit.finding import Finding, judged
 from processor.audit.monotone import positions_of
-from processor.ids import CheckpointId, SplitId
+from processor.ids import NO_CHECKPOINT, CheckpointId, SplitId
 from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry, Rewind
 
@@ -35,8 +35,8 @@ def seam_finding(log: LogView) -> Finding:
             left = decided.get(rewind.parent)
             if rewind.origin == FRESH:
                 fresh += 1
-            elif left is None:
-                forgotten += 1  # retention has taken it away
+            elif left is None or entry.parent != NO_CHECKPOINT:
+                forgotten += 1  # retention has taken one of the two away
             else:
                 before, after = positions_of(left), positions_of(entry)
                 skipped = _ahead(before, after)
