@@ -19,6 +19,7 @@ from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory, look_into_directory, make_savepoint_directory
+from processor.storage.disk import Disk
 from processor.storage.layout import FileKind, file_name
 from processor.storage.retention import refuse_condemned
 
@@ -64,9 +65,9 @@ class Origin:
         )
 
 
-def open_origin(path: str, *, token: Token) -> Origin:
+def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
     """Raises JobError when there is no savepoint and no published checkpoint at the path."""
-    directory = look_into_directory(Path(path), token=token)
+    directory = look_into_directory(Path(path), token=token, disk=disk)
     if directory is None:
         raise JobError(
             f"'{path}' is neither a savepoint nor a job's checkpoint directory.",
@@ -96,7 +97,7 @@ def write_savepoint(
 
     Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
     """
-    target = make_savepoint_directory(path, job, token=token)
+    target = make_savepoint_directory(path, job, token=token, disk=source.disk)
     subtasks = Origin(files=source.files, entry=entry).copy_into(target.files, entry.attempt, token)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
     copied = replace(

@@ -189,5 +189,7 @@ class RecoveryDriver:
 
     def _origin(self, path: str) -> Origin:
         if path not in self._origins:
-            self._origins[path] = open_origin(path, token=self._parts.chance.token)
+            self._origins[path] = open_origin(
+                path, token=self._parts.chance.token, disk=self._parts.directory.disk
+            )
         return self._origins[path]

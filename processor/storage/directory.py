@@ -41,6 +41,8 @@ class JobDirectory:
     path: Path
     files: DirectoryFiles
     log: DirectoryLog
+    disk: Disk
+    """What it is on; savepoints are written to and read from the same."""
 
 
 def open_job_directory(
@@ -132,6 +134,7 @@ def _opened(path: Path, token: Callable[[], str], faults: FaultHook, disk: Disk)
         path=path,
         files=DirectoryFiles(path / FILES_FOLDER, disk),
         log=DirectoryLog(path, token=token, faults=faults, disk=disk),
+        disk=disk,
     )
 
 
