@@ -42,6 +42,8 @@ class Case:
     """In how many parts sources and sinks are made, by step; PARTS where nothing is said."""
     parallelism: int = 1
     """For steps that do not say."""
+    input_first: bool = False
+    """All input is there before the job starts: for sources that end."""
 
 
 PARTS = 2

@@ -50,6 +50,8 @@ class Chaos:
         self._disk_pace = world.chance("disk")
         self._crash_chance = world.chance("crash")
         self.units: list[Unit] = []
+        self.more_units = True
+        """Whether second daemons are started."""
         self.forgotten = 0
         """Things that were written, not synced, and lost by crashes."""
 
@@ -192,7 +194,7 @@ class Chaos:
         self.forgotten += self._disk.crash(self._crash_chance)
 
     def _start_another(self) -> None:
-        if sum(not unit.over for unit in self.units) >= UNITS_MAX:
+        if not self.more_units or sum(not unit.over for unit in self.units) >= UNITS_MAX:
             return
         unit = self._another()
         self.units.append(unit)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from processor.contracts.job_control import Outcome
 from processor.ids import SplitId
 from processor.protocol.entries import CheckpointEntry
 from processor.runtime.start_options import StartOptions
+from processor.simulation.process import SimulatedProcess
+from processor.simulation.unit import Unit
 from processor.simulation.world import US_PER_MS
 
 if TYPE_CHECKING:
@@ -62,35 +64,62 @@ class Operator:
         self.until(lambda: self._published_id() > newest + 1 and self._read_and_published())
 
     def stop(self) -> None:
-        """SIGTERM to every process, and wait until all have ended."""
-        for unit in self._simulation.chaos.units:
-            if unit.daemon is not None and not unit.over:
-                unit.daemon.signals.ask()
-        self.ended()
+        """Stop every unit; again, with a new one, while somebody did not end well: what that one had decided
+        may not be published."""
+        while True:
+            units = [unit for unit in self._simulation.chaos.units if not unit.over]
+            for unit in units:
+                unit.retire()
+                if unit.daemon is not None:
+                    unit.daemon.signals.ask()
+            self.ended()
+            if all(unit.exit_code == 0 for unit in units):
+                return
+            self._simulation.start_another()
+            self.until(lambda: self._newest() is not None)
 
     def ended(self) -> None:
         """Wait until no unit runs; what ends from now on is not started again, unless it fails."""
         self.until(lambda: all(unit.over for unit in self._simulation.chaos.units))
 
-    def stop_with_savepoint(self, path: str) -> None:
-        """Ask until a savepoint is written and the job has stopped."""
-        answers: list[Outcome] = []
-        while True:
-            asked = self._ask_stop(path, answers)
-            if asked:
-                self.until(lambda: bool(answers) or all(u.over for u in self._simulation.chaos.units))
-                if answers and not answers[-1].refused:
-                    break
-                answers.clear()
-            self.wait(ASK_AGAIN_MS)
-        self.ended()
+    def stop_with_savepoint(self, path: str) -> str:
+        """Ask until a savepoint is written and the job has stopped; returns where it is.
 
-    def _ask_stop(self, path: str, answers: list[Outcome]) -> bool:
-        for unit in self._simulation.chaos.units:
-            if unit.daemon is not None and unit.daemon.published is not None and unit.daemon.control:
-                unit.daemon.control.stop(path, answers.append)
-                return True
-        return False
+        There is one process then, and nobody starts another: what a second one published behind the savepoint
+        could not be taken back.
+        """
+        simulation = self._simulation
+        simulation.chaos.more_units = False
+        self.until(self._one_unit)
+        [unit] = [unit for unit in simulation.chaos.units if not unit.over]
+        tries = 0
+        while True:
+            self.wait(ASK_AGAIN_MS)
+            daemon = unit.daemon
+            if daemon is None or daemon.published is None or daemon.control is None:
+                continue
+            tries += 1
+            answers: list[Outcome] = []
+            process = daemon.process
+
+            def answered(outcome: Outcome, unit: Unit = unit, answers: list[Outcome] = answers) -> None:
+                if not outcome.refused:
+                    unit.retire()  # at once: it is not to be started again if it is killed on its way out
+                answers.append(outcome)
+
+            daemon.control.stop(f"{path}-{tries}", answered)
+            self._answered_or_dead(answers, process)
+            if answers and not answers[0].refused:
+                break
+        self.until(lambda: unit.over)
+        simulation.chaos.more_units = True
+        return f"{path}-{tries}"
+
+    def _answered_or_dead(self, answers: Sequence[Outcome], process: SimulatedProcess) -> None:
+        self.until(lambda: bool(answers) or not process.alive)
+
+    def _one_unit(self) -> bool:
+        return sum(not unit.over for unit in self._simulation.chaos.units) == 1
 
     def quiet(self) -> None:
         """Wait until everything on its way has arrived."""
@@ -138,3 +167,19 @@ def run_to_the_end(operator: Operator) -> None:
     operator.start()
     operator.ended()
     operator.quiet()
+
+
+def run_stop_and_restore(path: str, *, before_ms: int, parallelism: int) -> Callable[[Operator], None]:
+    """A script: stop with a savepoint after that time, start from it with another parallelism."""
+
+    def script(operator: Operator) -> None:
+        operator.start()
+        operator.wait(before_ms)
+        origin = operator.stop_with_savepoint(path)
+        operator.start(StartOptions(origin=origin), parallelism=parallelism)
+        operator.after_faults()
+        operator.drain()
+        operator.stop()
+        operator.quiet()
+
+    return script

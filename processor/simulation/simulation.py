@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from processor.contracts.simulated import SimulatedSystem
-from processor.ids import JobName, SplitId
+from processor.ids import JobName, SplitId, StepName
 from processor.plan.graph import Step
 from processor.runtime.start_options import StartOptions
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
-from processor.simulation.case import PARTS, Case
+from processor.simulation.case import PARTS, Case, Input
 from processor.simulation.chaos import Chaos
 from processor.simulation.clock import WallClock
 from processor.simulation.daemon import Daemon, Start, look_at
@@ -85,7 +85,10 @@ class Simulation:
                 if endpoint is not None:
                     self.system_of(endpoint).prepare(endpoint, self.case.parts.get(step.name, PARTS))
         outside = SimulatedProcess(self.world, "operator")
-        outside.spawn("feed", self._feed)
+        if self.case.input_first:
+            self._write_all()
+        else:
+            outside.spawn("feed", self._feed)
         outside.spawn("script", self._script)
         self.chaos.begin()
         try:
@@ -129,6 +132,10 @@ class Simulation:
             runtime = settings.runtime.model_copy(update={"parallelism": parallelism})
             settings = replace(settings, runtime=runtime)
         self._start = Start(graph=self.case.graph, settings=settings, options=options)
+        self.start_another()
+
+    def start_another(self) -> None:
+        """One more unit like the last."""
         unit = self._another_unit()
         self.chaos.units.append(unit)
         unit.start()
@@ -156,15 +163,22 @@ class Simulation:
         chance = self.world.chance("feed")
         span_us = max(FEED_MS_MIN, int(self.injection.faults.until_ms * FEED_PART)) * US_PER_MS
         moments = sorted(chance.randrange(span_us) for _ in self.case.inputs)
-        steps = self.case.graph.steps
         for moment_us, record in zip(moments, self.case.inputs, strict=True):
             if moment_us > self.world.now_us:
                 self.world.wait_us(moment_us - self.world.now_us)
-            source = next(step.source for name, step in steps.items() if name == record.step)
-            self.system_of(source).append(
-                source, record.part, key=record.key, value=record.value, time_ms=record.time_ms
-            )
+            self._write(record)
         self.fed = True
+
+    def _write_all(self) -> None:
+        for record in self.case.inputs:
+            self._write(record)
+        self.fed = True
+
+    def _write(self, record: Input) -> None:
+        source = self.case.graph.steps[StepName(record.step)].source
+        self.system_of(source).append(
+            source, record.part, key=record.key, value=record.value, time_ms=record.time_ms
+        )
 
     def _script(self) -> None:
         try:

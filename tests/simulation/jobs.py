@@ -1,49 +1,225 @@
-"""The jobs that are simulated, each with input that carries its own truth and with what its output must be."""
+"""The jobs that are simulated, each with input that carries its own truth and with what its output must be.
+
+Input records are texts ``part number key``; each part is numbered from 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
+from datetime import timedelta
 from random import Random
+from types import MappingProxyType
+from typing import Final
 
 from connectors.formats.text import Text
+from connectors.kafka.bounds import UntilEnd
 from connectors.kafka.plugin import plugin as kafka_plugin
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from processor.audit.expectation import Audit, pass_through
+from processor import Context, Job, KeyedProcess, SideOutput, ValueState
+from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.simulation.case import Case, Input
-from processor.simulation.operator import run_and_stop
-from processor.stream.job import Job
+from processor.simulation.operator import run_and_stop, run_stop_and_restore, run_to_the_end
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
+PARTS_IN = 3
+KEYS = 5
+RECORDS = (5, 60)
+TIMER_MS_MAX = 600
+SAVEPOINT = "/simulated/savepoint"
 
-def table_copy(chance: Random) -> Case:
-    """Every record from a log into a table."""
-    job = Job("table-copy")
-    job.read("read", LogSource("in")).write("write", TableSink("out"))
-    return Case(
-        graph=job.graph(),
-        plugins={PLUGIN: (TablePlugin(), TableSettings(rows_max=chance.choice((1, 4, 50))))},
-        inputs=numbered(chance, "read", parts=3, records=chance.randint(5, 60)),
-        parts={"read": 3},
-        script=run_and_stop,
-        audits=[copied()],
-        parallelism=chance.choice((1, 2, 3)),
-    )
+
+# --- functions of the jobs
+
+
+class CountKeys(KeyedProcess[str, str, str]):
+    """For every record its key and how often it has come."""
+
+    seen = ValueState(int)
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        context.emit(f"{key_of(value)} {count}")
+
+
+class CountLater(KeyedProcess[str, str, str]):
+    """Counts at once to a side output, and to the main one when a timer comes: what has waited until then."""
+
+    seen = ValueState(int)
+    told = ValueState(int)
+    at_once = SideOutput(str)
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        self.at_once.emit(f"{key_of(value)} {count}")
+        context.timers.at_processing_time(context.processing_time_ms + 7 * count % TIMER_MS_MAX)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        seen, told = self.seen.get() or 0, self.told.get() or 0
+        for count in range(told + 1, seen + 1):
+            context.emit(f"{context.key} {count}")
+        self.told.set(seen)
+
+
+class CountInEventTime(KeyedProcess[str, str, str]):
+    """Counts a record when event time has passed the record's own number by three."""
+
+    due = ValueState(int)
+    told = ValueState(int)
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self.due.set((self.due.get() or 0) + 1)
+        context.timers.at_event_time(int(value.split()[1]) + 3)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        due, told = self.due.get() or 0, self.told.get() or 0
+        for count in range(told + 1, due + 1):
+            context.emit(f"{context.key} {count}")
+        self.told.set(due)
+
+
+def key_of(value: str) -> str:
+    return value.split()[2]
+
+
+# --- the jobs
 
 
 def copy(chance: Random) -> Case:
     """Every record of a topic into another."""
     job = Job("copy")
     job.read("read", KafkaSource("in", Text())).write("write", KafkaSink("out", Text()))
+    return _case(job, chance, audits=[copied()])
+
+
+def count(chance: Random) -> Case:
+    """Running counts by key, with a shuffle from two subtasks to three."""
+    job = Job("count")
+    read = job.read("read", KafkaSource("in", Text()), parallelism=2)
+    counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
+    counted.write("write", KafkaSink("out", Text()))
+    return _case(job, chance, audits=[counts(state=True)])
+
+
+def timers(chance: Random) -> Case:
+    """Counts that wait for timers of processing time, and a side output that does not wait."""
+    job = Job("timers")
+    keyed = job.read("read", KafkaSource("in", Text())).key_by("by-key", key_of)
+    later = keyed.process("count", CountLater, parallelism=2)
+    later.write("write", KafkaSink("out", Text()))
+    later.side(CountLater.at_once).write("write-side", KafkaSink("side", Text()))
+    return _case(job, chance, audits=[counts(sink="write"), counts(sink="write-side")])
+
+
+def event_time(chance: Random) -> Case:
+    """Counts that wait for event time, of sources that end: at the end all of it has passed."""
+    job = Job("event-time")
+    read = job.read("read", KafkaSource("in", Text(), until=UntilEnd()))
+    timed = read.event_time(lambda value: int(value.split()[1]), disorder=timedelta(milliseconds=1))
+    counted = timed.key_by("by-key", key_of).process("count", CountInEventTime, parallelism=2)
+    counted.write("write", KafkaSink("out", Text()))
+    return _case(job, chance, audits=[counts()], ends=True)
+
+
+def union(chance: Random) -> Case:
+    """Two topics into one."""
+    job = Job("union")
+    left = job.read("read-left", KafkaSource("left", Text()))
+    right = job.read("read-right", KafkaSource("right", Text()), parallelism=2)
+    left.union("both", right, parallelism=2).write("write", KafkaSink("out", Text()))
+    inputs = [*numbered(chance, "read-left", tag="l"), *numbered(chance, "read-right", tag="r")]
+    chance.shuffle(inputs)  # of different parts; within each it is put in order again
+    return _case(job, chance, audits=[copied()], inputs=_in_order(inputs))
+
+
+def bounded(chance: Random) -> Case:
+    """Running counts over a topic that is read to its end; then the job has finished."""
+    job = Job("bounded")
+    read = job.read("read", KafkaSource("in", Text(), until=UntilEnd()), parallelism=2)
+    counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
+    counted.write("write", KafkaSink("out", Text()))
+    return _case(job, chance, audits=[counts(state=True)], ends=True)
+
+
+def two_sinks(chance: Random) -> Case:
+    """One stream into a topic, and into a table of a database behind the contract of R20."""
+    job = Job("two-sinks")
+    read = job.read("read", KafkaSource("in", Text()))
+    read.write("write", KafkaSink("out", Text()))
+    read.write("write-table", TableSink("rows"))
+    return _case(
+        job,
+        chance,
+        audits=[
+            pass_through(sink="write", group=_part_and_key, item=_number),
+            pass_through(sink="write-table", group=_part_and_key, item=_number),
+        ],
+        table=True,
+    )
+
+
+def restore(chance: Random) -> Case:
+    """Running counts, stopped with a savepoint, started from it at another parallelism."""
+    job = Job("restore")
+    read = job.read("read", KafkaSource("in", Text()))
+    read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
+    before, after = chance.sample((1, 2, 3), 2)
+    script = run_stop_and_restore(SAVEPOINT, before_ms=chance.randrange(200, 15_000), parallelism=after)
+    return _case(job, chance, audits=[counts(state=True)], script=script, parallelism=before)
+
+
+def table_copy(chance: Random) -> Case:
+    """Every record of a log into a table: nothing of Kafka."""
+    job = Job("table-copy")
+    job.read("read", LogSource("in")).write("write", TableSink("out"))
+    return _case(job, chance, audits=[copied()], table=True)
+
+
+JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
+    {
+        "copy": copy,
+        "count": count,
+        "timers": timers,
+        "event-time": event_time,
+        "union": union,
+        "bounded": bounded,
+        "two-sinks": two_sinks,
+        "restore": restore,
+        "table-copy": table_copy,
+    }
+)
+
+
+# --- parts of them
+
+
+def _case(
+    job: Job,
+    chance: Random,
+    *,
+    audits: list[Audit],
+    inputs: list[Input] | None = None,
+    ends: bool = False,
+    script=None,
+    parallelism: int | None = None,
+    table: bool = False,
+) -> Case:
+    plugins: dict = {"kafka": (kafka_plugin, kafka_section(chance))}
+    if table:
+        plugins[PLUGIN] = (TablePlugin(), TableSettings(rows_max=chance.choice((1, 4, 50))))
+    graph = job.graph()
     return Case(
-        graph=job.graph(),
-        plugins={"kafka": (kafka_plugin, kafka_section(chance))},
-        inputs=numbered(chance, "read", parts=3, records=chance.randint(5, 60)),
-        parts={"read": 3, "write": 2},
-        script=run_and_stop,
-        audits=[copied()],
-        parallelism=chance.choice((1, 2, 3)),
+        graph=graph,
+        plugins=plugins,
+        inputs=numbered(chance, "read") if inputs is None else inputs,
+        parts={step.name: PARTS_IN if step.source is not None else 2 for step in graph.steps.values()},
+        script=script or (run_to_the_end if ends else run_and_stop),
+        audits=audits,
+        parallelism=parallelism or chance.choice((1, 2, 3)),
+        input_first=ends,
     )
 
 
@@ -61,26 +237,49 @@ def kafka_section(chance: Random) -> KafkaSettings:
     return KafkaSettings(main=ClusterSettings().model_copy(update=chosen))
 
 
-def numbered(chance: Random, step: str, *, parts: int, records: int) -> list[Input]:
-    """Records ``part number key``, each part numbered from 0."""
-    reached = [0] * parts
+def numbered(chance: Random, step: str, *, tag: str = "") -> list[Input]:
+    """Records for the parts of what a source reads, each part in order."""
+    reached = [0] * PARTS_IN
     made = []
-    for _ in range(records):
-        part = chance.randrange(parts)
-        key = f"k{chance.randrange(5)}"
-        made.append(
-            Input(step=step, part=part, key=key.encode(), value=f"{part} {reached[part]} {key}".encode())
-        )
+    for _ in range(chance.randint(*RECORDS)):
+        part = chance.randrange(PARTS_IN)
+        key = f"k{chance.randrange(KEYS)}"
+        value = f"{tag}{part} {reached[part]} {key}"
+        made.append(Input(step=step, part=part, key=key.encode(), value=value.encode()))
         reached[part] += 1
     return made
 
 
+def _in_order(inputs: list[Input]) -> list[Input]:
+    """The same order of parts, with the records of each part in the order of their numbers."""
+    by_part: dict[tuple[str, int], list[Input]] = {}
+    for record in sorted(inputs, key=lambda record: int((record.value or b"").split()[1])):
+        by_part.setdefault((record.step, record.part), []).append(record)
+    return [by_part[record.step, record.part].pop(0) for record in inputs]
+
+
 def copied() -> Audit:
     """Within each input part and key every number once, in order."""
-    return pass_through(
-        group=lambda key, value: (word(value, 0), word(value, 2)), item=lambda key, value: word(value, 1)
+    return pass_through(group=_part_and_key, item=_number)
+
+
+def counts(*, sink: str | None = None, state: bool = False) -> Audit:
+    """For each key 1, 2, 3, … in order; and the checkpoints hold the counts."""
+    return keyed_count(
+        keys=lambda key, value: [word(value, 2)],
+        counted=lambda key, value: (word(value, 0), int(word(value, 1))),
+        sink=sink,
+        state=CountedState(step="count", name="seen") if state else None,
     )
 
 
-def word(value: bytes | None, index: int) -> Hashable:
+def _part_and_key(key: bytes | None, value: bytes | None) -> Hashable:
+    return word(value, 0), word(value, 2)
+
+
+def _number(key: bytes | None, value: bytes | None) -> Hashable:
+    return word(value, 1)
+
+
+def word(value: bytes | None, index: int) -> str:
     return (value or b"").decode().split()[index]
