@@ -102,11 +102,11 @@ def _same_places(identity: JobIdentity, request: StartRequest, log: LogView) -> 
         if was.marker_store != sink.marker_store:
             raise LogConflict(
                 f"sink '{sink.sink}' has published with markers in topic id {was.marker_store}; now the marker topic "
-                f"has id {sink.marker_store}: it was made anew, or another one is named, and what was published can't "
-                "be known any more.",
+                f"has id {sink.marker_store}: it was made anew, or another one is named, and what was published "
+                "can't be known any more.",
                 remedy="Name the right one; or see what is decided with 'processor outbox list', and settle it with "
-                "'processor outbox publish' (what is decided is sent) or 'processor outbox skip' (it is out already): "
-                "the job then goes on with the new one.",
+                "'processor outbox publish' (what is decided is sent) or 'processor outbox skip' (it is out "
+                "already): the job then goes on with the new one.",
             )
         for topic, topic_id in sorted(sink.targets.items()):
             if was.targets.get(topic, topic_id) != topic_id and not request.accept_duplicates:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -24,6 +24,7 @@ from processor.plan.graph import JobGraph
 from processor.plugins import installed_plugins
 from processor.settings.loading import load_settings
 from processor.settings.model import Settings
+from tests.contracts.kafka_rig import read_committed
 from tests.integration import jobs
 from tests.integration.command import Said, run_processor
 from tests.integration.raw_log import transaction_spans
@@ -56,6 +57,11 @@ class Scenario:
     topic_in: str
     topic_out: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    module: str = "tests.integration.jobs"
+    partitions_in: int = PARTITIONS_IN
+    partitions_out: int = PARTITIONS_OUT
+    more_topics: Mapping[str, str] = field(default_factory=dict)
+    """Beside ``in`` and ``out``: the job's name of a topic to its real one."""
 
     @classmethod
     def make(
@@ -67,6 +73,12 @@ class Scenario:
         backend: str = "memory",
         parallelism: int = 1,
         settings: Mapping[str, str] | None = None,
+        module: str = "tests.integration.jobs",
+        partitions_in: int = PARTITIONS_IN,
+        partitions_out: int = PARTITIONS_OUT,
+        config_out: Mapping[str, str] | None = None,
+        more_topics: Sequence[str] = (),
+        replicas: int = 1,
     ) -> Self:
         folder.mkdir(parents=True, exist_ok=True)
         return cls(
@@ -75,19 +87,25 @@ class Scenario:
             parallelism=parallelism,
             bootstrap=bootstrap,
             folder=folder,
-            topic_in=create_topic(bootstrap, "in", partitions=PARTITIONS_IN),
-            topic_out=create_topic(bootstrap, "out", partitions=PARTITIONS_OUT),
+            topic_in=create_topic(bootstrap, "in", partitions=partitions_in, replicas=replicas),
+            topic_out=create_topic(
+                bootstrap, "out", partitions=partitions_out, config=config_out, replicas=replicas
+            ),
             settings=settings or {},
+            module=module,
+            partitions_in=partitions_in,
+            partitions_out=partitions_out,
+            more_topics={name: create_topic(bootstrap, name) for name in more_topics},
         )
 
     @property
     def reference(self) -> str:
         """The job, as the command line names it."""
-        return f"tests.integration.jobs:{self.job}"
+        return f"{self.module}:{self.job}"
 
     @property
     def job_name(self) -> str:
-        return f"kills-{self.job}"
+        return self.loaded_graph().name
 
     @property
     def checkpoints(self) -> Path:
@@ -111,6 +129,7 @@ class Scenario:
             "kafka.main.bootstrap_servers": self.bootstrap,
             "kafka.main.topic_map.in": self.topic_in,
             "kafka.main.topic_map.out": self.topic_out,
+            **{f"kafka.main.topic_map.{name}": topic for name, topic in self.more_topics.items()},
             # A marker topic of its own: runs of one job name do not meet, whatever broker they share.
             "kafka.main.marker_topic": self.marker_topic,
             "kafka.main.publish_rows_max": "300",
@@ -146,6 +165,13 @@ class Scenario:
         self.fault_flag.unlink(missing_ok=True)
         command = ["-m", "tests.integration.fault_point_job", self.reference, points, act]
         return JobProcess([*command, str(self.fault_flag), *self.assignments], self.fault_log)
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """What the running job has counted, by step, as ``processor status`` tells."""
+        said = self.command("status", "--json", about=self.job_name)
+        assert said.code == 0, said
+        counters: dict[str, dict[str, int]] = json.loads(said.out)["counters"]
+        return counters
 
     def killed_at(self, points: str) -> None:
         """Run the job until it kills itself there."""
@@ -203,19 +229,19 @@ class Scenario:
                 f"{self.topic_in}/{number}": consumer.get_watermark_offsets(
                     TopicPartition(self.topic_in, number), OFFSETS_TIMEOUT_S
                 )[1]
-                for number in range(PARTITIONS_IN)
+                for number in range(self.partitions_in)
             }
         finally:
             consumer.close()
 
     def witness(self) -> CommittedWitness:
-        return CommittedWitness(self.bootstrap, self.topic_out, PARTITIONS_OUT)
+        return CommittedWitness(self.bootstrap, self.topic_out, self.partitions_out)
 
     def audit(self, witness: CommittedWitness | None = None) -> list[AuditReport]:
         """All audits of the job, when it has ended; a count is looked at as a sequence too."""
         spans = [
             span
-            for number in range(PARTITIONS_OUT)
+            for number in range(self.partitions_out)
             for span in transaction_spans(self.bootstrap, self.topic_out, number)
         ]
         seen = Witness(spans=spans, samples=() if witness is None else witness.samples)
@@ -228,6 +254,26 @@ class Scenario:
             assert witness.records == found, f"the witness saw {witness.records} records, the audit {found}"
             assert witness.seen_twice == 0, f"the witness saw {witness.seen_twice} records twice"
         return reports
+
+    def put(
+        self,
+        values: Sequence[bytes | None],
+        *,
+        partition: int = 0,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
+        """Write these values into one partition of the input, in order."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        for value in values:
+            producer.produce(self.topic_in, value, key=key, partition=partition, headers=list(headers))
+        assert not producer.flush(OFFSETS_TIMEOUT_S)
+
+    def records_out(self, topic: str | None = None) -> list[Any]:
+        """All committed records of the output, or of another topic of one partition."""
+        return read_committed(
+            self.bootstrap, topic or self.topic_out, 1 if topic is not None else self.partitions_out
+        )
 
     def check(self, witness: CommittedWitness | None = None) -> list[AuditReport]:
         """Audit, and fail with the whole report when anything is wrong."""
