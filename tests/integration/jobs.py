@@ -53,7 +53,16 @@ def copy() -> Job:
 
 def count() -> Job:
     """Every record with the running count of its key."""
-    job = Job("kills-count")
+    return _count("kills-count")
+
+
+def count_copy() -> Job:
+    """The same under a name of its own, as copies of a job are to run (R2)."""
+    return _count("kills-count-copy")
+
+
+def _count(name: str) -> Job:
+    job = Job(name)
     records = job.read("read", KafkaSource("in", Json(Numbered)))
     counted = records.key_by("by-key", lambda record: record.k).process("count", CountKeys)
     counted.write("write", KafkaSink("out", Json(Counted)))

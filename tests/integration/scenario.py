@@ -8,7 +8,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -97,6 +97,10 @@ class Scenario:
             partitions_out=partitions_out,
             more_topics={name: create_topic(bootstrap, name) for name in more_topics},
         )
+
+    def with_settings(self, settings: Mapping[str, str]) -> Self:
+        """The same with further settings."""
+        return replace(self, settings={**self.settings, **settings})
 
     @property
     def reference(self) -> str:
@@ -204,9 +208,12 @@ class Scenario:
         """All that ``process_with_fault`` says."""
         return self.folder / "fault.log"
 
-    def feed(self, records: int, *, first: int = 0, seed: int = 1) -> None:
-        """Write numbers ``first`` to ``first + records`` of every input partition."""
-        feeder = Feeder(self.bootstrap, self.topic_in, seed=seed)
+    def feed(self, records: int, *, first: int = 0, seed: int = 1, own_keys: bool = False) -> None:
+        """Write numbers ``first`` to ``first + records`` of every input partition.
+
+        With ``own_keys`` no two partitions have a key in common, so that every count is known beforehand.
+        """
+        feeder = Feeder(self.bootstrap, self.topic_in, seed=seed, own_keys=own_keys)
         feeder.next = dict.fromkeys(range(PARTITIONS_IN), first)
         feeder.write(records)
         feeder.flush()
@@ -317,11 +324,12 @@ class Scenario:
 class Feeder:
     """Writes numbered records into every input partition; as a thread between ``start`` and ``stop``."""
 
-    def __init__(self, bootstrap: str, topic: str, *, seed: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, seed: int, own_keys: bool = False) -> None:
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
         )
         self._topic = topic
+        self._own_keys = own_keys
         self._random = random.Random(seed)
         self.next = dict.fromkeys(range(PARTITIONS_IN), 0)
         self._ended = threading.Event()
@@ -341,7 +349,7 @@ class Feeder:
         """So many records into each partition."""
         for _ in range(records):
             for partition, number in self.next.items():
-                key = self._random.randrange(KEYS)
+                key = self._random.randrange(KEYS) + (partition * KEYS if self._own_keys else 0)
                 value = json.dumps({"p": partition, "s": number, "k": key}).encode()
                 self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
                 self.next[partition] = number + 1
