@@ -38,6 +38,7 @@ KEYS = 200
 JOBS = ("copy", "count")
 FEED_BURST = 200
 FEED_PAUSE_S = 0.02
+FULL_POLL_S = 0.1
 OFFSETS_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
@@ -324,12 +325,21 @@ class Scenario:
 class Feeder:
     """Writes numbered records into every input partition; as a thread between ``start`` and ``stop``."""
 
-    def __init__(self, bootstrap: str, topic: str, *, seed: int, own_keys: bool = False) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        seed: int,
+        own_keys: bool = False,
+        pause_s: float = FEED_PAUSE_S,
+    ) -> None:
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
         )
         self._topic = topic
         self._own_keys = own_keys
+        self._pause_s = pause_s
         self._random = random.Random(seed)
         self.next = dict.fromkeys(range(PARTITIONS_IN), 0)
         self._ended = threading.Event()
@@ -351,9 +361,17 @@ class Feeder:
             for partition, number in self.next.items():
                 key = self._random.randrange(KEYS) + (partition * KEYS if self._own_keys else 0)
                 value = json.dumps({"p": partition, "s": number, "k": key}).encode()
-                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+                self._produce(value, partition)
                 self.next[partition] = number + 1
             self._producer.poll(0)
+
+    def _produce(self, value: bytes, partition: int) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
+                return
+            except BufferError:  # the brokers are slower than we, or away
+                self._producer.poll(FULL_POLL_S)
 
     def flush(self) -> None:
         left = self._producer.flush(OFFSETS_TIMEOUT_S)
@@ -361,7 +379,7 @@ class Feeder:
         assert not self._failures, self._failures[:3]
 
     def _run(self) -> None:
-        while not self._ended.wait(FEED_PAUSE_S):
+        while not self._ended.wait(self._pause_s):
             self.write(FEED_BURST // PARTITIONS_IN)
 
     def _delivered(self, error: object, message: object) -> None:
