@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from processor.contracts.file_store import LogStore
 from processor.errors import DamagedFile, ExternalRefusal, Unavailable
-from processor.ids import Place
+from processor.ids import Attempt, Place
 from processor.invariant import invariant
 from processor.protocol.decisions import LogView
-from processor.protocol.entries import Entry, Published
+from processor.protocol.entries import Entry, Published, Rewind, Seal
 from processor.storage.layout import PUBLISHED_NOTE
 from processor.storage.manifest import decode_entry, decode_published, encode_entry, encode_published
 
@@ -57,7 +57,7 @@ class DecisionLog:
         while (entry := self.read(Place(place + 1))) is not None:
             entries.append(entry)
             place += 1
-        return LogView(entries=tuple(entries))
+        return LogView(entries=_without_void_seals(entries))
 
     def read(self, place: Place) -> Entry | None:
         """One entry; None when its place is free, or it was forgotten. Raises DamagedFile; Unavailable."""
@@ -70,7 +70,33 @@ class DecisionLog:
         Its nonce tells whether an entry found there is this one: an earlier try of ours may have got
         through without an answer. Raises Unavailable when the outcome is not known: then nothing of what it
         decides may be dropped until ``resolve`` has said more (R6).
+
+        A seal is lost, too, when its place was free only because retention had taken away what was there (R7):
+        whoever starts reads the log, and may be slow from then on until it seals.
         """
+        outcome = self._take(entry)
+        if isinstance(outcome, Taken) and isinstance(entry, Seal):
+            newest = self._newest_behind_a_hole(entry.place)
+            if newest is not None:
+                self._store.delete(entry.place)
+                return Lost(by=newest)
+        return outcome
+
+    def _newest_behind_a_hole(self, place: Place) -> Entry | None:
+        """The newest entry, if the seal at ``place`` fills a hole; None when it is the end of the log, or was.
+
+        What follows a seal is the seal of a newer attempt, or the sealing attempt's own rewind: both are never
+        deleted. What was deleted from a place is followed by something else, or by another hole: the entry
+        before a seal or a rewind is never deleted either.
+        """
+        higher = [other for other in self._store.listed() if other > place]
+        if not higher or isinstance(self.read(Place(place + 1)), Seal | Rewind):
+            return None
+        view = self.read_all()
+        invariant(len(view.entries) > 0, "the newest entry of a log is never deleted")
+        return view.entries[-1]
+
+    def _take(self, entry: Entry) -> Taken | Lost:
         invariant(entry.nonce != "", "an entry has a nonce before it is written")
         invariant(entry.place > 0, "places are counted from 1")
         content = encode_entry(entry)
@@ -115,6 +141,22 @@ class DecisionLog:
     def record_published(self, note: Published) -> None:
         """Overwrite what is recorded as published; durable on return. Raises Unavailable."""
         self._store.put_note(PUBLISHED_NOTE, encode_published(note))
+
+
+def _without_void_seals(entries: list[Entry]) -> tuple[Entry, ...]:
+    """Without seals that fill a hole, left by who died before it could take them back.
+
+    Attempts never go back from a place to a later one. Behind such a seal there is always an entry of an older
+    attempt: the last one before the next seal is kept (R7).
+    """
+    kept: list[Entry] = []
+    lowest: Attempt | None = None
+    for entry in reversed(entries):
+        if isinstance(entry, Seal) and lowest is not None and entry.attempt > lowest:
+            continue
+        lowest = entry.attempt if lowest is None else min(lowest, entry.attempt)
+        kept.append(entry)
+    return tuple(reversed(kept))
 
 
 def two_writer_test(first: LogStore, second: LogStore, token: Callable[[], str]) -> None:

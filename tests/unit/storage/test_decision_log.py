@@ -177,6 +177,46 @@ def test_r17_what_is_published_is_recorded_and_losing_it_is_no_damage():
     assert log.published() is None
 
 
+def log_with_a_hole() -> MemoryLog:
+    """Attempt 1 has sealed at 1 and decided at 2 to 6; retention has taken 2 to 4 away."""
+    store = MemoryLog()
+    log = DecisionLog(store)
+    for entry in (seal(1, 1, "first"), *(checkpoint(place, 1, place) for place in range(2, 7))):
+        assert log.take(entry) == Taken()
+    for place in range(2, 5):
+        log.forget(Place(place))
+    return store
+
+
+@pytest.mark.parametrize("place", [2, 3, 4])
+def test_r07_a_seal_does_not_take_a_place_that_retention_has_freed(place):
+    """Its attempt read the log long ago, when the place was the next one."""
+    store = log_with_a_hole()
+    before = DecisionLog(store).read_all()
+    outcome = DecisionLog(store).take(seal(place, 2, "slow"))
+    assert outcome == Lost(by=before.entries[-1])
+    assert DecisionLog(store).read_all() == before
+    assert DecisionLog(store).take(seal(7, 2, "slow")) == Taken()
+
+
+def test_r07_a_seal_that_filled_a_hole_and_died_there_is_void():
+    store = log_with_a_hole()
+    before = DecisionLog(store).read_all()
+    store.content[4] = encode_entry(seal(4, 2, "died"))
+    assert DecisionLog(store).read_all() == before
+    assert DecisionLog(store).take(seal(7, 2, "next")) == Taken()
+    assert DecisionLog(store).read_all().entries == (*before.entries, seal(7, 2, "next"))
+
+
+def test_r01_a_seal_that_others_have_overtaken_meanwhile_keeps_its_place():
+    store = MemoryLog()
+    store.unsure_after = 1
+    with pytest.raises(Unavailable):
+        DecisionLog(store).take(seal(1, 1, "mine"))
+    assert DecisionLog(store).take(seal(2, 2, "others")) == Taken()
+    assert DecisionLog(store).resolve(seal(1, 1, "mine")) == Taken()
+
+
 def test_r07_a_forgotten_entry_is_gone():
     store = MemoryLog()
     log = DecisionLog(store)
