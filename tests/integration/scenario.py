@@ -7,7 +7,8 @@ import random
 import signal
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -43,6 +44,8 @@ OFFSETS_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
 REACH_TIMEOUT_S = 60.0
+RUNNING = "running from checkpoint"
+"""What the daemon says once it has recovered."""
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
@@ -102,6 +105,10 @@ class Scenario:
     def with_settings(self, settings: Mapping[str, str]) -> Self:
         """The same with further settings."""
         return replace(self, settings={**self.settings, **settings})
+
+    def with_job(self, job: str) -> Self:
+        """Another job with all of this one's topics and settings."""
+        return replace(self, job=job)
 
     @property
     def reference(self) -> str:
@@ -172,11 +179,35 @@ class Scenario:
         return JobProcess([*command, str(self.fault_flag), *self.assignments], self.fault_log)
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """What the running job has counted, by step, as ``processor status`` tells."""
+        """What the running job has counted, by step."""
+        counters: dict[str, dict[str, int]] = self.status()["counters"]
+        return counters
+
+    def status(self) -> dict[str, Any]:
+        """``processor status`` of the running job."""
         said = self.command("status", "--json", about=self.job_name)
         assert said.code == 0, said
-        counters: dict[str, dict[str, int]] = json.loads(said.out)["counters"]
-        return counters
+        told: dict[str, Any] = json.loads(said.out)
+        return told
+
+    @contextmanager
+    def running(self, name: str = "job", *words: str) -> Iterator[JobProcess]:
+        """The daemon for the time of a with-block: it recovers before that, and is stopped in the end (exit 0),
+        unless the block has ended it."""
+        process, log = self.process(name, *words), self.folder / f"{name}.log"
+        begun = log.read_text().count(RUNNING) if log.exists() else 0
+        process.start()
+        try:
+            wait_until(
+                lambda: process.exit_code() is not None or log.read_text().count(RUNNING) > begun,
+                REACH_TIMEOUT_S,
+                "it runs",
+            )
+            yield process
+            if process.exit_code() is None:
+                assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+        finally:
+            process.kill()
 
     def killed_at(self, points: str) -> None:
         """Run the job until it kills itself there."""
@@ -265,7 +296,7 @@ class Scenario:
 
     def put(
         self,
-        values: Sequence[bytes | None],
+        values: Iterable[bytes | None],
         *,
         partition: int = 0,
         key: bytes | None = None,
@@ -274,7 +305,14 @@ class Scenario:
         """Write these values into one partition of the input, in order."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
         for value in values:
-            producer.produce(self.topic_in, value, key=key, partition=partition, headers=list(headers))
+            while True:
+                try:
+                    producer.produce(
+                        self.topic_in, value, key=key, partition=partition, headers=list(headers)
+                    )
+                    break
+                except BufferError:
+                    producer.poll(FULL_POLL_S)
         assert not producer.flush(OFFSETS_TIMEOUT_S)
 
     def records_out(self, topic: str | None = None) -> list[Any]:
