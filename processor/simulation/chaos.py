@@ -20,7 +20,8 @@ from processor.simulation.world import US_PER_MS, World
 SLEEP_MS = (50, 12_000)
 AWAY_MS = (20, 6_000)
 FULL_MS = (50, 3_000)
-CLOCK_JUMP_MS = 3_600_000
+CLOCK_OFF_MS = 3_000_000
+"""Brokers take no timestamps that are more than an hour ahead of their own clock."""
 DISK_US_MAX = 400
 DISK_SLOW_MS_MAX = 3_000
 UNITS_MAX = 4
@@ -50,6 +51,8 @@ class Chaos:
         self._disk_pace = world.chance("disk")
         self._crash_chance = world.chance("crash")
         self.units: list[Unit] = []
+        self._latest_ms = 0
+        """How far ahead the wall clock has ever been."""
         self.more_units = True
         """Whether second daemons are started."""
         self.forgotten = 0
@@ -70,6 +73,7 @@ class Chaos:
             ("disk full", faults.disk_full, self._disk_full),
         ):
             self._repeat(kind, per_minute, act)
+        self._world.later(faults.until_ms * US_PER_MS, self._clock_right)
 
     def _repeat(self, kind: str, per_minute: float, act: Callable[[str], None]) -> None:
         delay_us = self._injection.next_us(kind, per_minute)
@@ -174,9 +178,14 @@ class Chaos:
             self._start_another()
 
     def _clock_jump(self, kind: str) -> None:
-        by_ms = self._injection.chance("clock jump by").randint(-CLOCK_JUMP_MS, CLOCK_JUMP_MS)
-        if self._injection.happens(kind, "machine", f"the wall clock jumps by {by_ms} ms"):
-            self._wall.offset_ms += by_ms
+        offset_ms = self._injection.chance("clock jump to").randint(-CLOCK_OFF_MS, CLOCK_OFF_MS)
+        if self._injection.happens(kind, "machine", f"the wall clock jumps to {offset_ms} ms beside the truth"):
+            self._wall.offset_ms = offset_ms
+            self._latest_ms = max(self._latest_ms, self._wall.offset_ms)
+
+    def _clock_right(self) -> None:
+        # Processing time never goes back (R28): behind it, timers would wait for an hour.
+        self._wall.offset_ms = self._latest_ms
 
     def _disk_full(self, kind: str) -> None:
         if not self._injection.happens(kind, "machine", "the disk is full"):

@@ -95,6 +95,9 @@ class Operator:
         tries = 0
         while True:
             self.wait(ASK_AGAIN_MS)
+            if unit.over:  # stopped, but its savepoint could not be written (R24): once more
+                simulation.start_another()
+                unit = simulation.chaos.units[-1]
             daemon = unit.daemon
             if daemon is None or daemon.published is None or daemon.control is None:
                 continue

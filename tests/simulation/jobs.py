@@ -132,7 +132,9 @@ def union(chance: Random) -> Case:
     left.union("both", right, parallelism=2).write("write", KafkaSink("out", Text()))
     inputs = [*numbered(chance, "read-left", tag="l"), *numbered(chance, "read-right", tag="r")]
     chance.shuffle(inputs)  # of different parts; within each it is put in order again
-    return _case(job, chance, audits=[copied()], inputs=_in_order(inputs))
+    # Batches are dealt out to the subtasks of the union in turn: all come, in any order.
+    every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
+    return _case(job, chance, audits=[every], inputs=_in_order(inputs))
 
 
 def bounded(chance: Random) -> Case:

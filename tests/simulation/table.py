@@ -163,7 +163,7 @@ class LogReader:
             batch = Batch(
                 values=[(row.value or b"").decode() for row in taken],
                 timestamps=[row.time_ms for row in taken],
-                keys=[row.key for row in taken],
+                keys=[row.key or b"" for row in taken],
                 split=split,
                 offsets=list(range(at.next, stop)),
             )

@@ -1,0 +1,66 @@
+"""What a seed stands for: the job, and the faults with which it is run."""
+
+from __future__ import annotations
+
+from random import Random
+
+from processor.simulation.case import Case
+from processor.simulation.faults import Faults
+from processor.simulation.injection import NO_LIMIT, Limit
+from processor.simulation.run import Result, run_seed
+from tests.simulation.jobs import JOBS
+
+LEVELS = ("heavy", "light", "none")
+
+KIND_IS_ON = 0.65
+"""Of each kind of fault, in a run: without some of them, others get further."""
+
+TIMES = (0.3, 1.0, 1.0, 2.5)
+"""How often, beside what the level says."""
+
+
+def job_of(seed: int) -> str:
+    return Random(f"{seed}/job").choice(list(JOBS))
+
+
+def case_of(seed: int, job: str) -> Case:
+    return JOBS[job](Random(f"{seed}/case"))
+
+
+def faults_of(seed: int, level: str) -> Faults:
+    """A choice among the faults of the level, and how often they come."""
+    match level:
+        case "heavy":
+            all_of_them = Faults.heavy()
+        case "light":
+            all_of_them = Faults.light()
+        case "none":
+            return Faults.none()
+        case _:
+            raise ValueError(f"there is no level {level!r}: choose one of {', '.join(LEVELS)}")
+    chance = Random(f"{seed}/faults")
+    off = [kind for kind in all_of_them.kinds() if chance.random() > KIND_IS_ON]
+    return all_of_them.without(*off).times(chance.choice(TIMES))
+
+
+def run(
+    seed: int,
+    *,
+    job: str | None = None,
+    level: str = "heavy",
+    limit: Limit = NO_LIMIT,
+    keep_trace: bool = False,
+) -> Result:
+    """One seed, audited."""
+    case = case_of(seed, job or job_of(seed))
+    return run_seed(case, seed, faults_of(seed, level), limit=limit, keep_trace=keep_trace)
+
+
+def command(seed: int, *, job: str, level: str, limit: Limit = NO_LIMIT) -> str:
+    """What runs the seed again, with its trace."""
+    words = ["python -m tests.simulation.seeds", f"--first {seed} --seeds 1 --job {job} --level {level}"]
+    if limit.first is not None:
+        words.append(f"--faults-first {limit.first}")
+    if limit.without:
+        words.append(f"--faults-without {','.join(map(str, sorted(limit.without)))}")
+    return " ".join([*words, "--trace"])
