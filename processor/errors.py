@@ -4,7 +4,7 @@
       JobError              USER      FAIL_BEFORE_START     the job or its types are wrong
       SettingsError         USER      FAIL_BEFORE_START     a setting is unknown, missing or contradicts another
       UserCodeError         USER      RESTART_FROM_CHECKPOINT  a function of the job raised
-      BadRecord             DATA      RESTART_FROM_CHECKPOINT  a record cannot be decoded, encoded or sent (policy: fail)
+      BadRecord             DATA      RESTART_FROM_CHECKPOINT  a record cannot be decoded, encoded or sent (by policy)
       Unavailable           EXTERNAL  RESTART_FROM_CHECKPOINT  an outside system did not answer in time
       Retriable             EXTERNAL  RETRY_IN_PLACE        an outside system asked for another try
         TooLarge            EXTERNAL  RETRY_IN_PLACE        a transaction was too large or too slow: fewer rows
@@ -23,7 +23,9 @@ topic/partition/offset, the setting and value concerned, and what the reader can
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -80,6 +82,17 @@ class ProcessorError(Exception):
         place = str(self.where)
         text = f"{place}: {self.message}" if place else self.message
         return f"{text} {self.remedy}" if self.remedy else text
+
+
+@contextmanager
+def within_step(step: str) -> Iterator[None]:
+    """Errors from here that do not say a step are of this one."""
+    try:
+        yield
+    except ProcessorError as error:
+        if error.where.step is None:
+            error.where = replace(error.where, step=step)
+        raise
 
 
 class JobError(ProcessorError):

@@ -59,6 +59,7 @@ class KafkaSink(Generic[V_contra]):
                 remedy="Use letters, digits, '.', '_' and '-', at most 249.",
             )
         self._topic = topic
+        self._encoder = value
         self._columns = Columns(
             value=value.encode, key=key, headers=headers, timestamp=timestamp, partition=partition
         )
@@ -91,6 +92,12 @@ class KafkaSink(Generic[V_contra]):
     @property
     def guarantee(self) -> Guarantee:
         return Guarantee.EXACTLY_ONCE
+
+    def value_type(self) -> Any:
+        """What the format writes, and None, for a tombstone; None alone when the format does not say."""
+        ask = getattr(self._encoder, "value_type", None)  # a format of the author's own may lack it
+        kind = None if ask is None else ask()
+        return None if kind is None else kind | None
 
     def accepts(self, value: V_contra, /) -> None:
         """Never called: it tells type checkers which values the sink takes."""

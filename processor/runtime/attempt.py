@@ -12,7 +12,7 @@ from processor.contracts.executor import Executor
 from processor.contracts.job_control import Outcome
 from processor.contracts.source import Enumerator
 from processor.contracts.state_store import StateBackend
-from processor.errors import ProcessorError, Unavailable
+from processor.errors import ProcessorError, Unavailable, within_step
 from processor.fault_points import FaultHook
 from processor.ids import Attempt, Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
@@ -190,7 +190,8 @@ class RunningAttempt:
         for name, step, chain in source_steps(parts.plan):
             assert step.source is not None
             context = source_context(parts.plan.job, step, self._around)
-            step.source.check(context)
+            with within_step(name):
+                step.source.check(context)
             enumerators[name] = (step.source.enumerator(context), chain)
         discovery = Discovery(
             enumerators,

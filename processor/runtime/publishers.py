@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from processor.contracts.clock import Clock
 from processor.contracts.sink import Publisher, SinkContext, SinkPlace
-from processor.errors import JobError
+from processor.errors import JobError, within_step
 from processor.fault_points import FaultHook
 from processor.ids import JobName, PublisherId, StepName
 from processor.plan.execution import ExecutionPlan
@@ -44,7 +44,8 @@ class Publishers:
         records = []
         for name, (step, parallelism) in self._sinks.items():
             assert step.sink is not None
-            place = step.sink.check(self._context(step))
+            with within_step(name):
+                place = step.sink.check(self._context(step))
             self._places[name] = place
             records.append(
                 SinkRecord(

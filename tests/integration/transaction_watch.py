@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
+
+from processor.runtime.system import SystemClock
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib
@@ -37,6 +38,7 @@ class TransactionWatch:
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self._admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap)
         self._prefix = prefix
+        self._clock = SystemClock()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="transaction-watch", daemon=True)
@@ -75,7 +77,7 @@ class TransactionWatch:
         ]
         if not ids:
             return
-        asked_ms = int(time.time() * 1_000)
+        asked_ms = self._clock.wall_ms()
         for identity, told in self._admin.describe_transactions(ids).items():
             if told.state.value == OPEN and told.transaction_start_time_ms >= 0:
                 self.seen.append(
