@@ -226,6 +226,9 @@ class Coordinator:
                 Condemn(files=tuple(state.file for state in event.snapshot.keyed)),
             )
         result = pending.collect(event.snapshot, event.metrics)
+        if event.snapshot.finished and result in (Collected.COUNTED, Collected.COMPLETE):
+            # It says so itself once, which may be lost: without this the job would never end.
+            self._subtask_ended(event.snapshot.subtask)
         match result:
             case Collected.COUNTED:
                 return ()

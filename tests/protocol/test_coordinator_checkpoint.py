@@ -20,7 +20,9 @@ from processor.protocol.coordinator_messages import (
     Retain,
     SavepointCopied,
 )
+from processor.protocol.entries import SubtaskSnapshot
 from processor.protocol.messages import (
+    Acknowledged,
     CheckpointCompleted,
     CheckpointDecided,
     CheckpointKind,
@@ -248,6 +250,19 @@ def test_when_all_input_has_ended_the_next_checkpoint_is_the_last():
     (inject,) = orders(rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=WRITE)), InjectBarrier)
     assert inject.kind is CheckpointKind.LAST
     assert rig.complete(inject.checkpoint, outbox(inject.checkpoint))[-1] == EndJob(finished=True)
+
+
+def test_a_bounded_job_ends_though_the_report_of_an_end_was_lost():
+    """Seed 25 of the simulated event-time job: an acknowledgement says it too."""
+    rig = Rig()
+    rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=READ))
+    checkpoint = rig.start()
+    rig.acknowledge(checkpoint, READ)
+    finished = SubtaskSnapshot(subtask=WRITE, finished=True)
+    assert some(rig.do(Acknowledged(attempt=ATTEMPT, checkpoint=checkpoint, snapshot=finished)), Decide)
+    rig.do(DecisionTaken(checkpoint=checkpoint))
+    (inject,) = orders(rig.do(PublishedRecorded(checkpoint=checkpoint)), InjectBarrier)
+    assert inject.kind is CheckpointKind.LAST
 
 
 def test_the_end_of_a_bounded_job_is_never_refused_though_many_wait():
