@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills bench soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills sim bench soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -13,6 +13,10 @@ STAMP := $(VENV)/.installed
 N ?= 10
 SEED ?=
 WORKERS ?=
+# make sim SEEDS=10000 FIRST=1 REPORT=tests/simulation/report.md
+SEEDS ?= 1000
+FIRST ?= 1
+REPORT ?=
 # make soak MINUTES=30
 MINUTES ?= 10
 # make test PYTEST_ARGS='-k broker -x'
@@ -24,7 +28,7 @@ KAFKA_VERSION ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  N=, SEED=, WORKERS= for kills; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
+	@echo "  N=, SEED=, WORKERS= for kills; SEEDS=, FIRST=, REPORT= for sim; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
 
 setup: $(STAMP) ## makes .venv from the hashed lock; instant when nothing has changed
 	@:
@@ -69,6 +73,9 @@ kafka-jars: setup ## copies Kafka's jars to build/, for a broker or an image mad
 
 kills: setup ## N kills (SIGKILL) of a running job at random moments, each audited
 	@$(PYTHON) -m tests.integration.kills --count $(N) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+
+sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= is the first seed
+	@$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT))
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

@@ -260,8 +260,7 @@ def test_a_bounded_job_ends_though_the_report_of_an_end_was_lost():
     rig.acknowledge(checkpoint, READ)
     finished = SubtaskSnapshot(subtask=WRITE, finished=True)
     assert some(rig.do(Acknowledged(attempt=ATTEMPT, checkpoint=checkpoint, snapshot=finished)), Decide)
-    rig.do(DecisionTaken(checkpoint=checkpoint))
-    (inject,) = orders(rig.do(PublishedRecorded(checkpoint=checkpoint)), InjectBarrier)
+    (inject,) = orders(rig.do(DecisionTaken(checkpoint=checkpoint)), InjectBarrier)
     assert inject.kind is CheckpointKind.LAST
 
 

@@ -1,0 +1,28 @@
+"""Seeds that failed once, with what was wrong. A seed only says so as long as its draws are the same: what it
+found is also shown by a test of its own, named here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.chosen import command, run
+
+FAILED_ONCE = {
+    ("copy", 39): "a seal took a place that retention had freed: storage/test_decision_log, test_r07_…",
+    ("copy", 49): "a late order to publish read a deleted outbox as damage: unit/runtime/test_worker",
+    ("copy", 122): "a stop that asked a process which was restarting",
+    (
+        "event-time",
+        25,
+    ): "the lost report of an end, and a job that never ended: protocol/test_coordinator_checkpoint",
+    ("restore", 3): "a savepoint that could not be written ends the job all the same",
+    ("restore", 4): "the audit compared the wrong checkpoint behind a rewind",
+    ("timers", 16): "a lost report of a start costs the whole time-out of starting",
+    ("timers", 19): "timestamps more than an hour ahead of the brokers are refused for good",
+}
+
+
+@pytest.mark.parametrize(("job", "seed"), FAILED_ONCE)
+def test_a_seed_that_failed_once_passes(job: str, seed: int):
+    result = run(seed, job=job)
+    assert result.good, "\n".join([*result.problems, command(seed, job=job, level="heavy")])
