@@ -19,7 +19,15 @@ from connectors.kafka.take_over_pace import TakeOverPace
 from connectors.kafka.topic_limits import TopicLimits
 from processor.contracts.clock import Clock
 from processor.contracts.sink import TransactionLimits
-from processor.errors import ExternalRefusal, ProcessorError, PublishRefused, Retriable, TooLarge, Unavailable
+from processor.errors import (
+    ExternalRefusal,
+    LogConflict,
+    ProcessorError,
+    PublishRefused,
+    Retriable,
+    TooLarge,
+    Unavailable,
+)
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import Marker, PublisherId
 from processor.invariant import invariant
@@ -169,6 +177,19 @@ class KafkaPublisher:
                 raise self._failure(producer.failures(), sent) from failed
             raise
         self._faults(FaultPoint.COMMIT_SENT_ANSWER_NOT_SEEN)
+        if sent.rows:
+            self._check_marker(marker)
+
+    def _check_marker(self, marker: Marker) -> None:
+        """The marker went along with the rows: if it is not there, somebody ended the transaction half-way."""
+        found = self._marker_store().read_fresh()
+        if found != marker:
+            raise LogConflict(
+                f"'{self._identity}' has committed rows, but Kafka cluster '{self._settings_name()}' holds "
+                f"{found} instead of {marker}: somebody else ended the transaction in the middle, so some rows "
+                "may be out and some not.",
+                remedy="Compare the topic with 'processor outbox list', and settle it with 'processor outbox'.",
+            )
 
     def _send_rows_and_marker(
         self,
@@ -179,6 +200,9 @@ class KafkaPublisher:
         left_ms: Callable[[], int],
     ) -> None:
         markers = self._marker_store()
+        # The marker first. Whoever ends this transaction in our name, without a new epoch, makes what we add
+        # afterwards a new one that commits; were the marker added last, it would say that aborted rows are out.
+        producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
         for block in rows:
             if sent.rows == 0:
                 half = len(block) // 2
@@ -188,7 +212,6 @@ class KafkaPublisher:
             else:
                 self._produce(producer, sent, block, left_ms())
         self._sent_topics.update(block.topic for block in sent.blocks)
-        producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
         self._flush(producer, sent, left_ms())
 
     def _produce(

@@ -23,8 +23,8 @@ AWAY_TIMEOUT_S = 90.0
 RECORDS = 200
 """Of each input partition: several transactions of the scenario's size."""
 
-OPEN = "all-sent-not-committed:4"
-"""Three identities are opened first: this is the first transaction with rows, all of them stored."""
+OPEN = "all-sent-not-committed:2"
+"""One identity is opened first: this is the first transaction with rows, all of them stored."""
 HALF_SENT = "half-sent:2"
 
 SHORT = {
@@ -44,7 +44,8 @@ def undone_from_outside(
     kafka: str, folder: Path, undo: Callable[[Scenario], None], settings: dict[str, str]
 ) -> str:
     """While the job sleeps, its open transaction is undone; returns what the job says afterwards."""
-    scenario = Scenario.make(kafka, folder, job="count", parallelism=3, settings=settings)
+    # One identity: another could be anywhere, and one ended between its marker and its last partition stops loudly.
+    scenario = Scenario.make(kafka, folder, job="count", parallelism=1, settings=settings)
     scenario.feed(RECORDS)
     witness = scenario.witness()
     witness.start()

@@ -11,7 +11,7 @@ from connectors.kafka.marker_store import marker_offset
 from connectors.kafka.publisher import KafkaPublisher
 from connectors.kafka.settings import ClusterSettings
 from connectors.kafka.take_over_pace import QUICK_MAX_MS, TakeOverPace
-from processor.errors import ExternalRefusal, PublishRefused, Retriable, TooLarge, Unavailable
+from processor.errors import ExternalRefusal, LogConflict, PublishRefused, Retriable, TooLarge, Unavailable
 from processor.ids import Attempt, CheckpointId, Incarnation, JobName, Marker, PublisherId, StepName
 from processor.records.rows import RowBlock
 from tests.unit.kafka.pretend_cluster import PretendCluster, PretendProducer
@@ -186,13 +186,12 @@ def test_r30_a_size_error_of_one_row_is_for_good() -> None:
 @pytest.mark.parametrize(
     "then",
     [
-        {"fail_offsets": Retriable("the transaction is in error")},
         {"fail_produce_at": 1},
         {"fail_commit": Retriable("the transaction is in error")},
     ],
 )
 def test_r30_the_refused_row_is_the_reason_and_not_what_fails_after_it(then: dict[str, Any]) -> None:
-    """A broker that answers quickly ends the transaction before the marker is added, or the rest is sent."""
+    """A broker that answers quickly ends the transaction before the rest is sent, or it is committed."""
     cluster = PretendCluster()
     cluster.next_producers = [PretendProducer(cluster, failed=[failure("INVALID_RECORD", b"b")], **then)]
     publisher = publisher_on(cluster)
@@ -200,6 +199,19 @@ def test_r30_the_refused_row_is_the_reason_and_not_what_fails_after_it(then: dic
     with pytest.raises(PublishRefused) as refused:
         publisher.send(marker(1, 2), [rows(b"a", b"b")])
     assert refused.value.row == 1
+
+
+def test_r11_rows_that_were_committed_without_their_marker_stop_the_job_loudly() -> None:
+    """Somebody ended the transaction in our name between the marker and the rows: what is out is not known."""
+    cluster = PretendCluster()
+    publisher = publisher_on(cluster)
+    publisher.take_over()
+    cluster.next_producers = []
+    producer = publisher._producer
+    assert isinstance(producer, PretendProducer)
+    producer.send_offsets = lambda *_: None  # type: ignore[method-assign,assignment]
+    with pytest.raises(LogConflict, match="some rows may be out and some not"):
+        publisher.send(marker(1, 1), [rows(b"v")])
 
 
 def test_no_right_to_write_is_for_good() -> None:
