@@ -392,12 +392,9 @@ class Coordinator:
             return self._fail(late)
         if self._publishing is not None and now_ms >= self._publishing.deadline_ms:
             return self._fail(self._publishing.overdue("no answer"))
-        overdue = self._copies.overdue(now_ms)
-        if overdue is not None:
+        if (overdue := self._copies.overdue(now_ms)) is not None:
             self._copies.end(overdue.request)
-            late = "the copy of the savepoint took longer than its time-out"
-            return self._answer(overdue.request, overdue.checkpoint, refused=late)
-        start_ms = self._subtasks.deadline_ms()
-        if start_ms is not None and now_ms >= start_ms:
+            return self._answer(overdue.request, overdue.checkpoint, refused="copying it took too long")
+        if (start_ms := self._subtasks.deadline_ms()) is not None and now_ms >= start_ms:
             return self._fail(f"these subtasks did not start in time: {self._subtasks.late()}")
         return ()

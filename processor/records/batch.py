@@ -104,4 +104,3 @@ class Batch(Generic[V_co]):
             split=self.split,
             offsets=None if self.offsets is None else self.offsets[start:stop],
         )
-

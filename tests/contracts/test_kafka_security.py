@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
     broker.stop()
 
 
-def secured(password: str) -> dict[str, object]:
+def secured(password: str) -> dict[str, Any]:
     return {
         "request_timeout": "3s",
         "security": {

@@ -42,7 +42,9 @@ def subtask_with_separate_coordinators(bootstrap: str, rig: Rig) -> tuple[int, i
             group, transactions = outsider.coordinators(str(rig.identity(subtask)))
             if group != transactions:
                 return subtask, group
-    pytest.skip("one broker of three has become the coordinator of everything: nobody can sleep through anything")
+    pytest.skip(
+        "one broker of three has become the coordinator of everything: nobody can sleep through anything"
+    )
 
 
 def test_r15_a_marker_from_a_coordinator_that_slept_is_not_believed(

@@ -51,8 +51,9 @@ def engine(monkeypatch):
     def entry(name: str):
         def call(*arguments, **named):
             calls.append((name, arguments, named))
-            if isinstance(result[name], BaseException):
-                raise result[name]
+            outcome = result[name]
+            if isinstance(outcome, BaseException):
+                raise outcome
             return result[name]
 
         return call

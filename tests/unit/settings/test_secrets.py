@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import traceback
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -65,7 +66,7 @@ given_canary = settings(suppress_health_check=[HealthCheck.function_scoped_fixtu
 def test_a_good_secret_is_nowhere_to_be_seen(place, canary):
     (place / "password").write_text(canary + "\n")
     (place / "settings.yaml").write_text(f"broker: {{main: {{login: {{password: file:{place}/password}}}}}}")
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"environ": {"PROCESSOR__BROKER__MAIN__LOGIN__PASSWORD": canary}},
         {"environ": {"PW": canary}, "assignments": [f"{PASSWORD}=env:PW"]},
         {"environ": {"PW": canary}, "assignments": ["broker.main.login.tokens.a=env:PW"]},
@@ -73,7 +74,8 @@ def test_a_good_secret_is_nowhere_to_be_seen(place, canary):
     ]
     for way in ways:
         loaded = load_settings(plugins=PLUGINS, **way)
-        login = loaded.settings.plugins["broker"].main.login
+        broker: Any = loaded.settings.plugins["broker"]
+        login = broker.main.login
         secret = login.password or login.tokens["a"]
         assert secret.get_secret_value() == canary
         assert canary not in texts_of(lambda way=way: load_settings(plugins=PLUGINS, **way))
@@ -88,7 +90,7 @@ def test_a_misplaced_secret_is_refused_and_nowhere_to_be_seen(place, canary):
     broken.write_text(f"broker:\n  main:\n    login: [password: {canary}\n")
     alias = place / "alias.yaml"
     alias.write_text("broker:\n  main:\n    login:\n      password: *" + "".join(filter(str.isalnum, canary)))
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"assignments": [f"{PASSWORD}={canary}"]},
         {"assignments": [f"broker.main.login.pasword={canary}"]},
         {"assignments": [f"broker.main.login={canary}"]},

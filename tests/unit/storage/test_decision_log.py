@@ -8,6 +8,7 @@ import pytest
 
 from processor.errors import DamagedFile, EngineBug, ExternalRefusal, Unavailable
 from processor.ids import Place
+from processor.protocol.entries import Entry
 from processor.storage.decision_log import (
     TAKE_TRIES_MAX,
     DecisionLog,
@@ -181,7 +182,8 @@ def log_with_a_hole() -> MemoryLog:
     """Attempt 1 has sealed at 1 and decided at 2 to 6; retention has taken 2 to 4 away."""
     store = MemoryLog()
     log = DecisionLog(store)
-    for entry in (seal(1, 1, "first"), *(checkpoint(place, 1, place) for place in range(2, 7))):
+    entries: list[Entry] = [seal(1, 1, "first"), *(checkpoint(place, 1, place) for place in range(2, 7))]
+    for entry in entries:
         assert log.take(entry) == Taken()
     for place in range(2, 5):
         log.forget(Place(place))

@@ -71,9 +71,10 @@ class OnDemand:
     def pause(self, pause_ms: int) -> None:
         return None
 
-    def close(self) -> None:
+    def close(self) -> bool:
         self._queued.clear()
         self._finished.clear()
+        return True
 
 
 def outcome(work: Callable, done: Callable, failed: Callable) -> Callable[[], None]:

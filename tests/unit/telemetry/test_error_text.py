@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+from typing import Any
+
 import pytest
 
 from processor.errors import EngineBug, SettingsError, Unavailable, UserCodeError, Where
@@ -26,7 +29,7 @@ def call_as_the_engine_does(function, value):
     path = processor.__file__.replace("__init__.py", "operators/per_record.py")
     code = compile("def call(f, v):\n    return f(v)\n", path, "exec")
     scope: dict = {}
-    run = type(users_function)(code.co_consts[0], scope)
+    run: Any = FunctionType(code.co_consts[0], scope)
     try:
         return run(function, value)
     except Exception as error:
