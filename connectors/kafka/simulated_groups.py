@@ -25,9 +25,12 @@ class Group:
     committed: dict[Partition, StoredOffset] = field(default_factory=dict)
     pending: dict[int, dict[Partition, StoredOffset]] = field(default_factory=dict)
     """Offsets in open transactions, by producer id."""
+    before: dict[int, Mapping[Partition, StoredOffset]] = field(default_factory=dict)
+    """As all was before an open transaction sent its first offset, by producer id."""
     remembered: Mapping[Partition, StoredOffset] = field(default_factory=dict)
-    """As all was before the transaction committed last: what a coordinator knows that slept through its
-    succession. Whatever was stored since went to its successor, a reader's nonce too (R15)."""
+    """As all was before the transaction that committed last sent its first offset: what a coordinator knows that
+    slept through its succession. Whatever was stored since went to its successor, a reader's nonce too (R15); one
+    that knows of a nonce stored later knows of the open transaction as well, and gives no answer."""
 
 
 class Groups:
@@ -50,19 +53,22 @@ class Groups:
     ) -> None:
         """Offsets that become visible with their transaction, or never. Raises BrokerRefusal."""
         self._check(offsets)
-        pending = self._groups.setdefault(name, Group()).pending.setdefault(producer_id, {})
+        group = self._groups.setdefault(name, Group())
+        group.before.setdefault(producer_id, dict(group.committed))
+        pending = group.pending.setdefault(producer_id, {})
         pending.update(self._stored(offsets, now_ms))
 
     def end(self, name: str, producer_id: int, *, commit: bool) -> None:
         """The marker of a transaction reaches the group."""
         group = self._groups.get(name)
         pending = None if group is None else group.pending.pop(producer_id, None)
+        before = None if group is None else group.before.pop(producer_id, None)
         if group is None or not pending or not commit:
             return
-        group.remembered = dict(group.committed)
+        group.remembered = before or {}
         for at, stored in pending.items():
-            before = group.committed.get(at)
-            if before is None or before.place < stored.place:
+            now = group.committed.get(at)
+            if now is None or now.place < stored.place:
                 group.committed[at] = stored
 
     def read(
