@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ class Input:
     time_ms: int | None = None
 
 
+Row = tuple[bytes | None, bytes | None]
+
 Script = Callable[["Operator"], None]
 
 
@@ -42,6 +45,10 @@ class Case:
     """In how many parts sources and sinks are made, by step; PARTS where nothing is said."""
     parallelism: int = 1
     """For steps that do not say."""
+    expected: Mapping[str, Counter[Row]] = field(default_factory=dict)
+    """Keys and values that sink steps must have written, in any order."""
+    runtime: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the section ``runtime`` that are not the seed's choice."""
     input_first: bool = False
     """All input is there before the job starts: for sources that end."""
 

@@ -179,7 +179,9 @@ class Chaos:
 
     def _clock_jump(self, kind: str) -> None:
         offset_ms = self._injection.chance("clock jump to").randint(-CLOCK_OFF_MS, CLOCK_OFF_MS)
-        if self._injection.happens(kind, "machine", f"the wall clock jumps to {offset_ms} ms beside the truth"):
+        if self._injection.happens(
+            kind, "machine", f"the wall clock jumps to {offset_ms} ms beside the truth"
+        ):
             self._wall.offset_ms = offset_ms
             self._latest_ms = max(self._latest_ms, self._wall.offset_ms)
 

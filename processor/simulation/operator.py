@@ -31,9 +31,11 @@ ASK_AGAIN_MS: Final = 400
 class Operator:
     """What a script of a case can do. Everything waits in simulated time."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, watch: Callable[[], None] = lambda: None) -> None:
+        """``watch`` is called at every look; it may raise."""
         self._simulation = simulation
         self._world = simulation.world
+        self._watch = watch
 
     # --- waiting
 
@@ -41,8 +43,10 @@ class Operator:
         self._world.wait_us(wait_ms * US_PER_MS)
 
     def until(self, done: Callable[[], bool]) -> None:
+        self._watch()
         while not done():
             self.wait(LOOK_MS)
+            self._watch()
 
     def after_faults(self) -> None:
         """Wait until faults have stopped and all input is written."""
@@ -55,10 +59,10 @@ class Operator:
         """Start a daemon. The one before has ended."""
         self._simulation.start_unit(options or StartOptions(), parallelism)
 
-    def drain(self) -> None:
+    def drain(self, settle_ms: int = SETTLE_MS) -> None:
         """Wait until all input is read and its output is published, and timers have had their time."""
         self.until(self._read_and_published)
-        self.wait(SETTLE_MS)
+        self.wait(settle_ms)
         # What timers have put out since then is in a checkpoint that begins now or later.
         newest = self._published_id()
         self.until(lambda: self._published_id() > newest + 1 and self._read_and_published())

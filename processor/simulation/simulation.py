@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -71,32 +72,57 @@ class Simulation:
         self.fed = not case.inputs
         self.settings = self._settings()
         self._start: Start | None = None
-        self._finished = False
-        self._failure: BaseException | None = None
+        self._operator = SimulatedProcess(self.world, "operator")
 
     @property
     def job(self) -> JobName:
         return self.case.graph.name
 
     def run(self) -> None:
-        """Raises StepLimitReached, or what the operator met."""
+        """The case's script. Raises StepLimitReached, or what the operator met."""
+        self.begin()
+        if self.case.input_first:
+            self._write_all()
+        else:
+            self._operator.spawn("feed", self._feed)
+        try:
+            self.let_run(lambda: self.case.script(Operator(self)))
+        finally:
+            self.end()
+
+    def begin(self) -> None:
+        """Make what the job reads and writes, and let faults begin."""
         for step in self.case.graph.steps.values():
             for endpoint in (step.source, step.sink):
                 if endpoint is not None:
                     self.system_of(endpoint).prepare(endpoint, self.case.parts.get(step.name, PARTS))
-        outside = SimulatedProcess(self.world, "operator")
-        if self.case.input_first:
-            self._write_all()
-        else:
-            outside.spawn("feed", self._feed)
-        outside.spawn("script", self._script)
         self.chaos.begin()
-        try:
-            self.world.run(lambda: self._finished or self._failure is not None)
-        finally:
-            self._end_everything()
-        if self._failure is not None:
-            raise self._failure
+
+    def let_run(self, script: Callable[[], None]) -> None:
+        """Let the world run until the operator has done this. Raises StepLimitReached, or what he met."""
+        ended: list[Exception | None] = []
+
+        def act() -> None:
+            try:
+                script()
+            except Exception as error:
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        self._operator.spawn("script", act)
+        self.world.run(lambda: bool(ended))
+        if ended[0] is not None:
+            raise ended[0]
+
+    def end(self) -> None:
+        """Nothing runs afterwards: what is unwound now touches nothing."""
+        self.injection.stop()
+        for unit in self.chaos.units:
+            unit.retire()
+            if unit.daemon is not None:
+                unit.daemon.process.end_now()
+        self._operator.end_now()
 
     def loud(self) -> list[LoudEnd]:
         """Processes that ended by an error which nothing justifies."""
@@ -180,21 +206,6 @@ class Simulation:
             source, record.part, key=record.key, value=record.value, time_ms=record.time_ms
         )
 
-    def _script(self) -> None:
-        try:
-            self.case.script(Operator(self))
-            self._finished = True
-        except Exception as error:
-            self._failure = error
-
-    def _end_everything(self) -> None:
-        """Nothing runs after a run: what is unwound now touches nothing."""
-        self.injection.stop()
-        for unit in self.chaos.units:
-            unit.retire()
-            if unit.daemon is not None:
-                unit.daemon.process.end_now()
-
     def _settings(self) -> Settings:
         """The seed's choice of pace and bounds: everything small, so that limits are met."""
         chance = self.world.chance("settings")
@@ -226,6 +237,7 @@ class Simulation:
                 "restart_reset_after": 10_000,
                 "discovery_interval": chance.choice((300, 3_000)),
                 "idle_wait": chance.choice((10, 40)),
+                **self.case.runtime,
             }
         )
         plugins: dict[str, Any] = {name: system.settings for name, system in self.systems.items()}

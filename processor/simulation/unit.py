@@ -32,6 +32,8 @@ class Unit:
         self.daemon: Daemon | None = None
         self.starts = 0
         self.loud: list[LoudEnd] = []
+        self.errors: list[BaseException] = []
+        """Of every process that ended by one."""
         self.exit_code: int | None = None
         """Of its last process, once the unit has ended; 0 when that ended well."""
         self._world = world
@@ -63,6 +65,8 @@ class Unit:
 
     def _ended(self, process: SimulatedProcess) -> None:
         error = process.error
+        if error is not None:
+            self.errors.append(error)
         if error is not None and _loud(error):
             self.loud.append(LoudEnd(process=process.name, error=error))
         if process.exit_code == 0 or self._retired:
