@@ -302,8 +302,6 @@ def _settings(node: int, directory: Path, voters: str, brokers: int) -> dict[str
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
-        # Transactions left open are looked for every 10 s by default; tests wait for their end.
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         # A killed broker is let in again only after its session: 9 s by default, for every restart of a test.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "500",
