@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connectors.kafka.client_failures import ClientFailures
 from connectors.kafka.cluster import GroupOffset, Partition
 from connectors.kafka.settings import ClusterSettings
 from processor.invariant import invariant
+
+CLOSE_TIMEOUT_S: Final = 2.0
+"""How long closing may hold up the caller; it takes milliseconds when brokers answer."""
 
 
 class ConfluentGroup:
@@ -81,7 +86,14 @@ class ConfluentGroup:
         return stored
 
     def close(self) -> None:
-        self._consumer.close()
+        # The client waits in it for commits under way, and for ever when nobody answers: then it waits alone.
+        closing = threading.Thread(target=self._close, name=f"closing group {self._group}", daemon=True)
+        closing.start()
+        closing.join(CLOSE_TIMEOUT_S)
+
+    def _close(self) -> None:
+        with suppress(KafkaException, RuntimeError):
+            self._consumer.close()
 
     def _committed(self, failure: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
         if failure is not None:
