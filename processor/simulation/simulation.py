@@ -30,7 +30,7 @@ from processor.storage.directory import JobDirectory
 ROOT: Final = Path("/simulated/checkpoints")
 """A folder of the simulated disk; the machine's own has none of that name."""
 
-STEPS_MAX: Final = 400_000
+STEPS_MAX: Final = 150_000
 """Of a run, until it counts as hanging."""
 
 FEED_PART: Final = 0.8
@@ -99,7 +99,8 @@ class Simulation:
         self.chaos.begin()
 
     def let_run(self, script: Callable[[], None]) -> None:
-        """Let the world run until the operator has done this. Raises StepLimitReached, or what he met."""
+        """Let the world run until the operator has done this, or a process has ended loudly: then it would be
+        started again and again. Raises StepLimitReached, or what the operator met."""
         ended: list[Exception | None] = []
 
         def act() -> None:
@@ -111,8 +112,8 @@ class Simulation:
                 ended.append(None)
 
         self._operator.spawn("script", act)
-        self.world.run(lambda: bool(ended))
-        if ended[0] is not None:
+        self.world.run(lambda: bool(ended) or bool(self.loud()))
+        if ended and ended[0] is not None:
             raise ended[0]
 
     def end(self) -> None:

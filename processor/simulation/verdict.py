@@ -29,6 +29,8 @@ def problems(simulation: Simulation) -> list[str]:
         f"loud without a reason: {end.process} ended by {type(end.error).__name__}: {end.error}"
         for end in simulation.loud()
     ]
+    if found:
+        return found  # the run was broken off there
     codes = [unit.exit_code for unit in simulation.chaos.units]
     if 0 not in codes:
         found.append(f"no process ended well: exit codes {codes}")

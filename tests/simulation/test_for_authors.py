@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -146,5 +145,4 @@ def test_simulate_finds_a_job_that_keeps_state_where_no_checkpoint_sees_it():
 
 def test_time_is_not_slept(monkeypatch):
     monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("a simulated run slept"))
-    assert timedelta(seconds=1)
     simulate(doubling(), {"read": [Fed(value="1")]})
