@@ -18,6 +18,7 @@ from connectors.kafka.dev_broker import Cluster
 from processor.errors import ProcessorError, Retriable
 from processor.fault_points import FaultPoint
 from processor.ids import Marker
+from tests.contracts.coordinator_topics import lay_out_coordinators
 from tests.contracts.kafka_disturbance import outside
 from tests.contracts.kafka_rig import Rig, block, marker, read_committed, values
 from tests.topics import create_topic
@@ -50,6 +51,7 @@ def subtask_with_separate_coordinators(bootstrap: str, rig: Rig) -> tuple[int, i
 def test_r15_a_marker_from_a_coordinator_that_slept_is_not_believed(
     private_cluster: Cluster, record_property: Callable[[str, object], None]
 ) -> None:
+    lay_out_coordinators(private_cluster)
     bootstrap = private_cluster.bootstrap
     rig = Rig(bootstrap, marker_timeout="10s", take_over_timeout="30s")
     out = create_topic(bootstrap, "out", replicas=3)

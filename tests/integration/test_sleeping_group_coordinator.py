@@ -21,14 +21,14 @@ from processor.cli.verify import audit_job
 from processor.ids import JobName, PublisherId, StepName
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import open_job_directory
+from tests.contracts.coordinator_topics import lay_out_coordinators
 from tests.contracts.kafka_disturbance import outside
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-PARALLELISM = 6
-"""So many identities, that some group's coordinator is on another broker than that of its transactions."""
+PARALLELISM = 2
 SUCCESSION_TIMEOUT_S = 60.0
 RUN_TIMEOUT_S = 90.0
 RECORDS = 100
@@ -36,15 +36,12 @@ SLEEPER_LATER_S = 1.0
 """The attempt asks while its coordinator still sleeps: the first thing that one does is to answer."""
 
 
-def separate_coordinators(cluster: Cluster, scenario: Scenario) -> tuple[PublisherId, BrokerProcess]:
-    """An identity, and the broker that coordinates its group and not its transactions."""
+def group_coordinator(cluster: Cluster, identity: PublisherId) -> BrokerProcess:
+    """The broker that coordinates the identity's group, and not its transactions."""
     with outside(cluster.bootstrap) as outsider:
-        for subtask in range(PARALLELISM):
-            identity = PublisherId(JobName(scenario.job_name), StepName("write"), subtask)
-            group, transactions = outsider.coordinators(str(identity))
-            if group != transactions:
-                return identity, cluster.brokers[group - 1]
-    raise AssertionError("all coordinators are on one broker")
+        group, transactions = outsider.coordinators(str(identity))
+    assert group != transactions
+    return cluster.brokers[group - 1]
 
 
 def decided_not_out(scenario: Scenario) -> set[PublisherId]:
@@ -59,6 +56,7 @@ def decided_not_out(scenario: Scenario) -> set[PublisherId]:
 def test_r15_an_attempt_takes_over_while_the_group_coordinator_sleeps(
     private_cluster: Cluster, tmp_path: Path
 ) -> None:
+    lay_out_coordinators(private_cluster)
     scenario = Scenario.make(
         private_cluster.bootstrap,
         tmp_path / "job",
@@ -75,7 +73,8 @@ def test_r15_an_attempt_takes_over_while_the_group_coordinator_sleeps(
     sleeper: BrokerProcess | None = None
     newer = None
     try:
-        identity, sleeper = separate_coordinators(private_cluster, scenario)
+        identity = PublisherId(JobName(scenario.job_name), StepName("write"), 0)
+        sleeper = group_coordinator(private_cluster, identity)
         assert identity in decided_not_out(scenario), "the first attempt has nothing to publish"
         awake = ",".join(each.bootstrap for each in private_cluster.brokers if each is not sleeper)
         sleeping_node = private_cluster.brokers.index(sleeper) + 1
