@@ -30,6 +30,7 @@ from connectors.kafka.cluster import (
     partition_of,
     split_of,
 )
+from connectors.kafka.known_topics import describe_when_known
 from connectors.kafka.settings import ClusterSettings
 from processor.errors import ExternalRefusal, JobError, PositionLost, ProcessorError, Where
 from processor.ids import JobName, Position, SplitId, StepName, escape_name
@@ -137,7 +138,7 @@ class KafkaEnumerator:
             return cluster.describe(names)
         written = [reading.topics] if isinstance(reading.topics, str) else list(reading.topics)
         names = [self._settings.real_topic(topic) for topic in written]
-        described = cluster.describe(names)
+        described = describe_when_known(cluster, names)
         for topic, name in zip(written, names, strict=True):
             if name not in described:
                 mapped = (

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from connectors.kafka.cluster import Cluster, TopicDescription
+from connectors.kafka.known_topics import describe_when_known
 from connectors.kafka.marker_store import MARKER_PARTITIONS
 from connectors.kafka.publisher import KafkaPublisher
 from connectors.kafka.row_encoder import Columns, KafkaRowEncoder
@@ -15,7 +16,7 @@ from connectors.kafka.settings import LEGAL_TOPIC, ClusterSettings, kafka_settin
 from connectors.kafka.topic_limits import TopicLimits
 from processor.contracts.codec import Encoder
 from processor.contracts.sink import Guarantee, Publisher, RowEncoder, SinkContext, SinkPlace
-from processor.errors import ExternalRefusal, JobError, SettingsError, Where
+from processor.errors import ExternalRefusal, JobError, SettingsError, Unavailable, Where
 from processor.ids import PublisherId
 from processor.records.batch import Key
 from processor.settings.units import duration_text
@@ -108,7 +109,7 @@ class KafkaSink(Generic[V_contra]):
         cluster = self._open(context)
         try:
             topic = settings.real_topic(self._topic)
-            found = cluster.describe([topic]).get(topic)
+            found = describe_when_known(cluster, [topic]).get(topic)
             if found is None:
                 mapped = "" if topic == self._topic else f" (by topic_map for '{self._topic}')"
                 raise ExternalRefusal(
@@ -209,7 +210,14 @@ def _marker_topic(cluster: Cluster, settings: ClusterSettings, where: Where) -> 
             )
         cluster.create_topic(topic, MARKER_PARTITIONS)
         LOG.info("made the marker topic '%s' on Kafka cluster '%s'", topic, cluster.name)
-        found = cluster.describe([topic])[topic]
+        found = describe_when_known(cluster, [topic]).get(topic)
+        if found is None:
+            raise Unavailable(
+                f"the marker topic '{topic}' was made on Kafka cluster '{cluster.name}', and brokers still do "
+                "not know it.",
+                remedy="It is tried again; look at the brokers if it stays so.",
+                where=where,
+            )
     if found.partitions < MARKER_PARTITIONS:
         raise ExternalRefusal(
             f"the marker topic '{topic}' of Kafka cluster '{cluster.name}' has "
