@@ -41,6 +41,8 @@ FEED_BURST = 200
 FEED_PAUSE_S = 0.02
 FULL_POLL_S = 0.1
 OFFSETS_TIMEOUT_S = 30.0
+FEED_TIMEOUT_S = 150.0
+"""A broker asks its controller for producer ids; one that asked a sleeping controller waits its time-out out."""
 STOP_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
 REACH_TIMEOUT_S = 60.0
@@ -412,7 +414,7 @@ class Feeder:
                 self._producer.poll(FULL_POLL_S)
 
     def flush(self) -> None:
-        left = self._producer.flush(OFFSETS_TIMEOUT_S)
+        left = self._producer.flush(FEED_TIMEOUT_S)
         assert not left, f"{left} input records were not written"
         assert not self._failures, self._failures[:3]
 
