@@ -131,8 +131,7 @@ class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
     def _run(self, call: Callable[..., None], triggers: Iterable[tuple[Any, Any]], what: str) -> None:
         cell, view, emitted, mark = self._cell, self._view, self._emitted, self._marks.append
         try:
-            for value, key in triggers:
-                cell.key = key
+            for value, cell.key in triggers:
                 call(value, view)
                 mark(len(emitted))
         except Exception as error:
@@ -143,8 +142,7 @@ class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
         """``_run`` that goes on behind a trigger that raises, as if it had not been; returns how many."""
         cell, view, emitted, marks = self._cell, self._view, self._emitted, self._marks
         failed = 0
-        for value, key in triggers:
-            cell.key = key
+        for value, cell.key in triggers:
             before = len(emitted)
             try:
                 call(value, view)

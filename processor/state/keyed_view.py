@@ -1,7 +1,7 @@
 """State as a step's author sees it: the value of the key whose record is at hand.
 
-This is the hottest path of a keyed job, so a handle holds exactly two things: the cell with the current key,
-which the step sets before it calls the author's function, and the table.
+This is the hottest path of a keyed job, so a handle holds what it calls, and the cell with the
+current key, which the step sets before it calls the author's function.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class CurrentKey:
 class Value(Generic[T]):
     """One value for each key. Absent is None; 0, "", b"" and empty collections are values like any other."""
 
-    __slots__ = ("_cell", "_table")
+    __slots__ = ("_cell", "_get", "_put", "_remove")
 
     def __init__(self, table: KeyedTable[T], cell: CurrentKey) -> None:
-        self._table = table
+        self._get, self._put, self._remove = table.get, table.put, table.remove
         self._cell = cell
 
     def get(self) -> T | None:
@@ -60,18 +60,18 @@ class Value(Generic[T]):
         What can be changed in place (a list, a dict, a record that is not frozen) comes as a copy: changing
         it has no effect until it is ``set``.
         """
-        return self._table.get(self._cell.key)
+        return self._get(self._cell.key)
 
     def set(self, value: T) -> None:
         """Give the current key this value, as it is now: changing the object afterwards has no effect.
 
         Raises UserCodeError for a value that is not of the declared type.
         """
-        self._table.put(self._cell.key, value)
+        self._put(self._cell.key, value)
 
     def clear(self) -> None:
         """Leave the current key without a value; without effect when it has none."""
-        self._table.remove(self._cell.key)
+        self._remove(self._cell.key)
 
 
 def bind(function: object, names: Mapping[str, str], state: KeyedState, cell: CurrentKey) -> None:

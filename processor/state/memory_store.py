@@ -44,16 +44,18 @@ class MemoryTable:
 
     def write_in_steps(self, entries: Entries) -> Iterator[None]:
         base = self._base
-        keys, values = iter(entries.keys()), iter(entries.values())
-        while some := list(islice(keys, WRITE_ENTRIES_MAX)):
-            found = list(islice(values, WRITE_ENTRIES_MAX))
-            self._verify([value for value in found if value is not None])
-            for key, value in zip(some, found, strict=True):  # faster than update with pairs
-                base[key] = value
+        rest = iter(entries.items())
+        # A small dict in between: pairs, or columns, would meet each key at two moments, and wait twice for memory.
+        while some := dict(islice(rest, WRITE_ENTRIES_MAX)):
+            found = list(some.values())
             if type(None) in set(map(type, found)):
-                for key, value in zip(some, found, strict=True):
-                    if value is None:
-                        del base[key]
+                self._verify([value for value in found if value is not None])
+                for key in [key for key, value in some.items() if value is None]:
+                    del some[key]
+                    base.pop(key, None)  # begun anew, it may be gone
+            else:
+                self._verify(found)
+            base.update(some)
             yield
 
     def _verify(self, values: list[Any]) -> None:

@@ -233,14 +233,17 @@ def changed_values(
     def block(keys: list[StoredKey], values: list[Any]) -> Block:
         return Block(groups=key_groups, keys=author_keys(keys), values=values)
 
-    rest = iter(entries.items())
-    while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
-        kept = [entry for entry in some if entry[1] is not None]
-        if kept:
-            keys, values = map(list, zip(*kept, strict=True))
-            yield False, block(keys, values if shared else list(map(msgspec.Raw, values)))
-        if len(kept) < len(some):
-            gone = [key for key, value in some if value is None]
+    keys, values = iter(entries.keys()), iter(entries.values())
+    while some := list(islice(keys, BLOCK_ENTRIES_MAX)):
+        found = list(islice(values, BLOCK_ENTRIES_MAX))
+        gone: list[StoredKey] = []
+        if type(None) in set(map(type, found)):
+            gone = [key for key, value in zip(some, found, strict=True) if value is None]
+            some = [key for key, value in zip(some, found, strict=True) if value is not None]
+            found = [value for value in found if value is not None]
+        if some:
+            yield False, block(some, found if shared else list(map(msgspec.Raw, found)))
+        if gone:
             yield True, block(gone, [0] * len(gone))
 
 
