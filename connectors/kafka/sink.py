@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from connectors.kafka.cluster import Cluster, TopicDescription
+from connectors.kafka.described import described
 from connectors.kafka.known_topics import describe_when_known
 from connectors.kafka.marker_store import MARKER_PARTITIONS
 from connectors.kafka.publisher import KafkaPublisher
@@ -154,6 +155,10 @@ class KafkaSink(Generic[V_contra]):
             topics=[settings.real_topic(self._topic)],
             faults=context.faults,
         )
+
+    def __repr__(self) -> str:
+        cluster = None if self._cluster == "main" else self._cluster
+        return described("KafkaSink", self._topic, self._encoder, cluster=cluster)
 
     def _settings(self, context: SinkContext) -> ClusterSettings:
         return kafka_settings(context.settings).cluster(self._cluster)

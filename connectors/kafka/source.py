@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from connectors.kafka.bounds import Earliest, Start, Until
 from connectors.kafka.cluster import Cluster
+from connectors.kafka.described import described
 from connectors.kafka.enumerator import KafkaEnumerator, Reading, Topics, lag_group
 from connectors.kafka.reader import KafkaReader
 from connectors.kafka.settings import ClusterSettings, OutOfRetention, kafka_settings
@@ -99,6 +100,17 @@ class KafkaSource(Generic[V_co]):
             decode=self._decoder.decode,
             tombstones=self._tombstones,
             out_of_retention=self._out_of_retention or settings.consumer.out_of_retention,
+        )
+
+    def __repr__(self) -> str:
+        name = "KafkaSource.with_tombstones" if self._tombstones else "KafkaSource"
+        return described(
+            name,
+            self._topics,
+            self._decoder,
+            start=None if self._start == Earliest() else self._start,
+            until=self._until,
+            cluster=None if self._cluster == "main" else self._cluster,
         )
 
     def _enumerator(self, context: SourceContext) -> KafkaEnumerator:

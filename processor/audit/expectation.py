@@ -35,7 +35,7 @@ class Audit:
 
     kind: AuditKind
     source: str | None = None
-    """The step that reads the input; None when the job reads in one step only."""
+    """The step that reads the input; None: the input of all steps that read, together."""
     sink: str | None = None
     """The step that writes the output; None when the job writes in one step only."""
     group: ItemFunction | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -63,6 +63,7 @@ def audit_job(
     """
     import secrets
 
+    from processor.audit.several_inputs import SeveralInputs
     from processor.audit.verify import Evidence
     from processor.audit.verify import verify as look
     from processor.cli.configured import checkpoint_directory
@@ -70,15 +71,20 @@ def audit_job(
     from processor.storage.directory import open_job_directory
 
     audit = audit or _audit_of(graph)
-    source = _step(graph, "source", audit.source)
-    sink = _step(graph, "sink", audit.sink)
+    sources = _steps(graph, "source", audit.source)
+    sink = _only(graph, "sink", _steps(graph, "sink", audit.sink))
     root = checkpoint_directory(settings)
     directory = open_job_directory(root, graph.name, token=secrets.token_hex, make=False)
     log = DecisionLog(directory.log)
     view = log.read_all()
     seal = view.newest_seal()
     targets = [record.targets for record in (seal.sinks if seal else ()) if record.sink == sink.name]
-    with _reader(settings.plugins, source.source) as inputs, _reader(settings.plugins, sink.sink) as outputs:
+    with ExitStack() as opened:
+        outputs = opened.enter_context(_reader(settings.plugins, sink.sink))
+        readers = {
+            source.name: opened.enter_context(_reader(settings.plugins, source.source)) for source in sources
+        }
+        inputs = SeveralInputs(readers, view) if len(readers) > 1 else readers[sources[0].name]
         return look(
             Evidence(
                 job=graph.name,
@@ -115,21 +121,34 @@ def _audit_of(graph: JobGraph) -> Audit:
     return audit
 
 
-def _step(graph: JobGraph, what: str, name: str | None) -> Step:
-    """The step that the audit names, or the only one of its kind."""
+def _steps(graph: JobGraph, what: str, name: str | None) -> Sequence[Step]:
+    """The step that the audit names; without a name, all of its kind."""
     from processor.errors import JobError
 
-    steps: Sequence[Step] = [s for s in graph.steps.values() if getattr(s, what) is not None]
+    steps = [step for step in graph.steps.values() if getattr(step, what) is not None]
     chosen = [step for step in steps if name is None or step.name == name]
-    if len(chosen) != 1:
-        there = ", ".join(f"'{step.name}'" for step in steps)
+    if not chosen:
         raise JobError(
-            f"the audit of job '{graph.name}' does not say which {what} it is about; there are {there}."
-            if name is None
-            else f"the audit of job '{graph.name}' names {what} '{name}'; there are {there}.",
+            f"the audit of job '{graph.name}' names {what} '{name}'; there are {_listed(steps)}.",
             remedy=f"Name one by {what}=... in the audit.",
         )
-    return chosen[0]
+    return chosen
+
+
+def _only(graph: JobGraph, what: str, steps: Sequence[Step]) -> Step:
+    from processor.errors import JobError
+
+    if len(steps) > 1:
+        raise JobError(
+            f"the audit of job '{graph.name}' does not say which {what} it is about; there are "
+            f"{_listed(steps)}.",
+            remedy=f"Name one by {what}=... in the audit.",
+        )
+    return steps[0]
+
+
+def _listed(steps: Sequence[Step]) -> str:
+    return ", ".join(f"'{step.name}'" for step in steps)
 
 
 @contextmanager

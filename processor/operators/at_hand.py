@@ -91,6 +91,6 @@ class AtHand:
         if self._triggers is None:
             raise JobError(
                 "a context was used outside of the call it was handed to.",
-                remedy="Use it only inside on_record and on_timer.",
+                remedy="Use it only inside the methods that the engine calls, such as on_record and on_timer.",
             )
         return self._triggers

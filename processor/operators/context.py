@@ -66,7 +66,7 @@ class Trigger(Protocol):
 
 
 class Context(Generic[K, W]):
-    """Handed to ``on_record`` and ``on_timer``, and of use only during the call."""
+    """Handed to ``on_timer`` and to the methods that take records, and of use only during the call."""
 
     __slots__ = ("_timers", "_trigger", "emit")
 
@@ -98,7 +98,7 @@ class Context(Generic[K, W]):
 
     @property
     def timer(self) -> TimeDomain | None:
-        """In ``on_timer`` the kind of timer that fires, None in ``on_record``."""
+        """In ``on_timer`` the kind of timer that fires, None while a record is at hand."""
         return self._trigger.timer()
 
     @property

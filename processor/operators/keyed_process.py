@@ -1,4 +1,5 @@
-"""Runs an author's keyed function: state and timers of the key at hand, records in and out in columns.
+"""Runs an author's keyed function of one stream or two: state and timers of the key at hand, records in and out
+in columns.
 
 The loop over the records does four things for each: set the key's cell, call the function, note how much has
 been emitted. Everything else happens once a batch, or only when the author asks.
@@ -6,8 +7,8 @@ been emitted. Everything else happens once a batch, or only when the author asks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from processor.contracts.completion import Completion
 from processor.contracts.state_store import KeyedState
@@ -20,14 +21,13 @@ from processor.operators.emitted import EMIT_RECORDS_MAX, emit_for, one_each, or
 from processor.operators.keyed_state import cut_keyed_state, open_keyed_state
 from processor.operators.operator import BaseOperator, Collector, OperatorContext, OperatorSnapshot
 from processor.operators.per_record import FailurePolicy
-from processor.operators.process_function import KeyedProcess, declared_sides
+from processor.operators.process_function import KeyedFunction, declared_sides, record_methods
 from processor.operators.undo import UndoLog
 from processor.records.batch import Batch, Key
 from processor.state.declarations import declared_states, described_states, table_specs
 from processor.state.keyed_view import CurrentKey, bind
 from processor.state.stored_keys import author_key, normalise, normalise_key
 
-V = TypeVar("V")
 W = TypeVar("W")
 
 TIMERS_SKIPPED = "timers_skipped"
@@ -60,15 +60,20 @@ class _Side:
             self.values.pop()
 
 
-class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
-    """One subtask of a keyed ``process``."""
+class KeyedProcessOperator(BaseOperator[W]):
+    """One subtask of a keyed ``process``; each input's records go to a method of the function's own."""
 
-    def __init__(self, make: Callable[[], KeyedProcess[Any, V, W]]) -> None:
+    def __init__(
+        self, make: Callable[[], KeyedFunction[Any, W]], *, key_class: type[Any] | None = None
+    ) -> None:
+        """``key_class``: the class that keys of all inputs must have. Two inputs whose keys only look alike, such
+        as "1" and 1, would silently never meet."""
         function: Any = make()
-        if not isinstance(function, KeyedProcess):
+        if not isinstance(function, KeyedFunction):
             raise JobError(
-                f"the factory returned a {type(function).__qualname__}, which is no KeyedProcess.",
-                remedy="Return a new instance of a class derived from KeyedProcess.",
+                f"the factory returned a {type(function).__qualname__}, which is no KeyedProcess or "
+                "KeyedCoProcess.",
+                remedy="Return a new instance of a class derived from one of them.",
             )
         if vars(function).get(_TAKEN):
             raise JobError(
@@ -77,7 +82,9 @@ class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
                 remedy="Make a new instance at every call.",
             )
         vars(function)[_TAKEN] = True
-        self._function: KeyedProcess[Any, V, W] = function
+        self._function: KeyedFunction[Any, W] = function
+        self._record_methods = record_methods(function)
+        self._key_class = key_class
         self._sides: dict[str, _Side] = {}
         self._emitted: list[W] = []
         self._marks: list[int] = []
@@ -117,16 +124,30 @@ class KeyedProcessOperator(BaseOperator[W], Generic[V, W]):
             lambda time_ms: waiting.append((timers.add_processing, cell.key, time_ms)),
         )
 
-    def on_batch(self, input: int, batch: Batch[V], out: Collector[W]) -> None:
+    def on_batch(self, input: int, batch: Batch[Any], out: Collector[W]) -> None:
         invariant(batch.keys is not None, "records reach a keyed step with their keys")
         assert batch.keys is not None
+        if self._key_class is not None:
+            self._check_keys(batch, batch.keys, self._key_class)
         self._at_hand.begin(batch, None)
+        name, method = self._record_methods[input]
         records = zip(batch.values, normalise(batch.keys), strict=True)
         if self._failures.skips:
-            self._failures.skipped(self._run_skipping(self._function.on_record, records, "on_record"))
+            self._failures.skipped(self._run_skipping(method, records, name))
         else:
-            self._run(self._function.on_record, records, "on_record")
+            self._run(method, records, name)
         self._flush(batch, out)
+
+    def _check_keys(self, batch: Batch[Any], keys: Sequence[Key], wanted: type[Any]) -> None:
+        if set(map(type, keys)) == {wanted}:
+            return
+        index = next(index for index, key in enumerate(keys) if type(key) is not wanted)
+        raise JobError(
+            f"the key {keys[index]!r:.80} is of type {type(keys[index]).__name__}, and "
+            f"{type(self._function).__name__} has keys of type {wanted.__name__}.",
+            remedy="Let both key_by functions in front of connect return keys of one type: others never meet.",
+            where=batch.where(index, self._failures.step),
+        )
 
     def _run(self, call: Callable[..., None], triggers: Iterable[tuple[Any, Any]], what: str) -> None:
         cell, view, emitted, mark = self._cell, self._view, self._emitted, self._marks.append

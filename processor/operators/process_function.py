@@ -1,9 +1,9 @@
-"""What an author writes for a keyed ``process``: a class with states, side outputs and two methods."""
+"""What an author writes for a keyed ``process``: a class with states, side outputs and a few methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 from processor.errors import JobError
 from processor.operators.context import Context
@@ -11,6 +11,7 @@ from processor.records.batch import Key
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
+R = TypeVar("R")
 W = TypeVar("W")
 T = TypeVar("T")
 
@@ -29,12 +30,12 @@ class SideOutput(Generic[T]):
         # The engine puts the running output into the instance, which Python finds first.
         raise JobError(
             "a side output was used outside of a running job.",
-            remedy="Emit only inside on_record and on_timer.",
+            remedy="Emit only inside the methods that the engine calls, such as on_record and on_timer.",
         )
 
 
-class KeyedProcess(Generic[K, V, W]):
-    """A function with state, for a stream with keys K and values V, that emits values W.
+class KeyedFunction(Generic[K, W]):
+    """What the classes that an author derives from have in common.
 
     One instance serves all keys of a subtask; what belongs to a key is kept in ``ValueState``. Other
     attributes are not part of checkpoints. Under ``on_error=Skip()`` a record or timer for which a method
@@ -42,13 +43,47 @@ class KeyedProcess(Generic[K, V, W]):
     made to other attributes, or to the outside world, are not.
     """
 
-    def on_record(self, value: V, /, context: Context[K, W]) -> None:
-        """Called for every record, in the order of the stream."""
-        raise NotImplementedError(f"{type(self).__name__} has no on_record")
+    _record_methods: ClassVar[tuple[str, ...]]
+    """Of each input, in order, the method that takes its records."""
 
     def on_timer(self, time_ms: int, /, context: Context[K, W]) -> None:
         """Called for every timer of ``context.timers`` that is due, in order of (time, key)."""
         raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+
+
+class KeyedProcess(KeyedFunction[K, W], Generic[K, V, W]):
+    """A function with state, for a stream with keys K and values V, that emits values W."""
+
+    _record_methods = ("on_record",)
+
+    def on_record(self, value: V, /, context: Context[K, W]) -> None:
+        """Called for every record, in the order of the stream."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_record")
+
+
+class KeyedCoProcess(KeyedFunction[K, W], Generic[K, V, R, W]):
+    """A function of two streams with keys K, one of values V and one of values R, that emits values W.
+
+    What is known of a key is shared: state that one stream's records set is there for those of the other, and
+    a timer is the key's, whoever set it. Records of one key meet in one subtask, those of each stream in
+    order; which of two records of different streams comes first is not promised.
+    """
+
+    _record_methods = ("on_left", "on_right")
+
+    def on_left(self, value: V, /, context: Context[K, W]) -> None:
+        """Called for every record of the stream that ``connect`` was called on."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_left")
+
+    def on_right(self, value: R, /, context: Context[K, W]) -> None:
+        """Called for every record of the stream that was given to ``connect``."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_right")
+
+
+def record_methods(function: KeyedFunction[Any, Any]) -> tuple[tuple[str, Callable[..., None]], ...]:
+    """For each input the name of the method that takes its records, and the method."""
+    names = function._record_methods
+    return tuple((name, getattr(function, name)) for name in names)
 
 
 def declared_sides(function: type) -> Mapping[str, SideOutput[Any]]:

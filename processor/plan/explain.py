@@ -30,7 +30,9 @@ def _chain(plan: ExecutionPlan, chain: Chain) -> Iterator[str]:
     yield f"chain '{chain.name}', {_number(chain.parallelism, 'subtask')}"
     for entry in chain.inputs:
         channel = plan.channels[entry.edge]
-        yield f"  ◀━ {_arrival(channel)}"
+        names = chain.steps[0].inputs
+        name = f"[{names[entry.input]}] " if names else ""
+        yield f"  ◀━ {name}{_arrival(channel)}"
     yield from _step(plan, chain, chain.steps[0], lead="  ", below="  ")
 
 

@@ -52,7 +52,9 @@ class Step:
 
     name: StepName
     kind: str
-    """For people: "read", "map", "filter", "key by", "process", "aggregate", "union", "write"."""
+    """For people: "read", "map", "filter", "key by", "process", "connect", "aggregate", "union", "write"."""
+    inputs: tuple[str, ...] = ()
+    """For people: names of its inputs, where it matters which is which."""
     source: Source[Any] | None = None
     event_time: EventTime | None = None
     make: Callable[[], AnyOperator] | None = None

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from processor.operators.process_function import KeyedProcess
-
 _UNION_ORIGINS = (Union, types.UnionType)
 
 
@@ -59,24 +57,28 @@ def item_type(collection: Any) -> Any:
     return _known(args[0])
 
 
-def process_types(function: type) -> tuple[Any, Any, Any]:
-    """Key, input and output type of a class derived from ``KeyedProcess[K, V, W]``."""
-    found = _arguments(function, {})
-    return (None, None, None) if found is None else (_known(found[0]), _known(found[1]), _known(found[2]))
+def function_types(function: type, base: type) -> tuple[Any, ...]:
+    """What a class derived from ``base[K, V, ...]`` gives for the parameters of ``base``, in their order: of a
+    KeyedProcess key, input and output, of a KeyedCoProcess key, both inputs and output."""
+    found = _arguments(function, base, {})
+    if found is None:
+        return (None,) * len(getattr(base, "__parameters__", ()))
+    return tuple(map(_known, found))
 
 
-def _arguments(cls: type, bound: dict[Any, Any]) -> tuple[Any, ...] | None:
-    """Arguments with which KeyedProcess stands among the bases of ``cls``, through generic bases between."""
+def _arguments(cls: type, wanted: type, bound: dict[Any, Any]) -> tuple[Any, ...] | None:
+    """Arguments with which ``wanted`` stands among the bases of ``cls``, through generic bases between."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         args = tuple(bound.get(arg, arg) if isinstance(arg, TypeVar) else arg for arg in get_args(base))
-        if origin is KeyedProcess:
+        if origin is wanted:
             return args
-        if inspect.isclass(origin) and issubclass(origin, KeyedProcess):
-            return _arguments(origin, dict(zip(getattr(origin, "__parameters__", ()), args, strict=False)))
+        if inspect.isclass(origin) and issubclass(origin, wanted):
+            parameters = getattr(origin, "__parameters__", ())
+            return _arguments(origin, wanted, dict(zip(parameters, args, strict=False)))
     for base in cls.__bases__:
-        if issubclass(base, KeyedProcess) and base is not KeyedProcess:
-            return _arguments(base, {})
+        if issubclass(base, wanted) and base is not wanted:
+            return _arguments(base, wanted, {})
     return None
 
 
@@ -102,6 +104,20 @@ def accepts(wanted: Any, given: Any) -> bool:
     if wanted_class is not given_class or len(wanted_args) != len(given_args):
         return True
     return all(accepts(left, right) for left, right in zip(wanted_args, given_args, strict=True))
+
+
+def same(one: Any, other: Any) -> bool:
+    """False only when two types certainly are not the same."""
+    return accepts(one, other) and accepts(other, one)
+
+
+def single_class(kind: Any) -> type[Any] | None:
+    """The class that every value of a type has, None when there may be several or it is not known."""
+    plain = _plain(kind)
+    found = get_origin(plain) or plain
+    if found in _UNION_ORIGINS or found is object:
+        return None
+    return found if inspect.isclass(found) else None
 
 
 def show(kind: Any) -> str:

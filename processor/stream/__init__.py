@@ -4,16 +4,18 @@ from processor.contracts.policy import Fail, Skip
 from processor.contracts.sink import Guarantee
 from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
 from processor.operators.context import Context, TimeDomain, Timers
-from processor.operators.process_function import KeyedProcess, SideOutput
+from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.records.batch import Key
 from processor.state.declarations import ValueState
 from processor.state.keyed_view import Value
+from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
 from processor.stream.keyed_stream import KeyedStream
 from processor.stream.stream import Processed, SourceStream, Stream
 
 __all__ = [
     "Aggregate",
+    "ConnectedStreams",
     "Context",
     "Count",
     "Fail",
@@ -21,6 +23,7 @@ __all__ = [
     "Job",
     "Key",
     "Keyed",
+    "KeyedCoProcess",
     "KeyedProcess",
     "KeyedStream",
     "Processed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
@@ -15,26 +15,24 @@ from processor.ids import StepName
 from processor.operators.aggregates import Aggregate, Keyed
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.lift import Filter
-from processor.operators.process_function import KeyedProcess, declared_sides
+from processor.operators.process_function import KeyedProcess
 from processor.operators.running_aggregate import TOTAL, RunningAggregate
 from processor.plan.graph import Step
-from processor.plan.types import accepts, parameter_type, process_types, return_type, show
+from processor.plan.types import accepts, function_types, parameter_type, return_type, same, show
 from processor.records.batch import Key
-from processor.state.declarations import described_states
 from processor.state.value_types import describe_type
 from processor.stream.builder import Port, checked_function
+from processor.stream.connected_streams import ConnectedStreams
+from processor.stream.keyed_step import add_process, check_crossing, check_keys, check_values, process_class
 from processor.stream.stream import Processed, Stream
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
+R = TypeVar("R")
 W = TypeVar("W")
 A = TypeVar("A")
 
 _KEY_CLASSES = (str, bytes, int, UUID, datetime, tuple, NoneType)
-_THREE_WAYS = (
-    "Say it in one of three ways: .returns(T) behind the step that makes them, a return annotation on its "
-    "function, or a source whose format names the type."
-)
 
 
 class KeyedStream(Stream[V], Generic[K, V]):
@@ -70,19 +68,49 @@ class KeyedStream(Stream[V], Generic[K, V]):
         whose return annotation names it. Every subtask makes its own instance; nothing is made now.
         """
         name = self._builder.name_step(step)
-        cls = process_class(function, name)
-        key_type, value_type, result_type = process_types(cls)
-        self._check_process(cls, name, key_type, value_type)
-        self._check_crossing()
-        try:
-            states = described_states(cls)
-        except JobError as error:
-            raise JobError(error.message, remedy=error.remedy, where=Where(step=name)) from error
-        self._add_keyed(
-            name, "process", lambda: KeyedProcessOperator(function), states, on_error, parallelism
+        cls = process_class(function, name, KeyedProcess)
+        key_type, value_type, result_type = function_types(cls, KeyedProcess)
+        check_values(cls, value_type, self._port, name, "the stream")
+        check_keys(cls, key_type, self._port, name, "the stream")
+        check_crossing(self._port)
+        return add_process(
+            self._builder,
+            [self._port],
+            Step(
+                name=name,
+                kind="process",
+                make=lambda: KeyedProcessOperator(function),
+                policy=self._builder.policy(on_error, name),
+                parallelism=parallelism,
+            ),
+            cls,
+            result_type,
         )
-        port = Port(step=name, value_type=result_type, keyed=True, key_type=self._port.key_type)
-        return Processed(self._builder, port, dict(declared_sides(cls)))
+
+    def connect(self, other: KeyedStream[K, R]) -> ConnectedStreams[K, V, R]:
+        """This stream and another with keys of the same type, for one function that sees both: ``process``."""
+        where = Where(step=self._port.step)
+        if not isinstance(other, KeyedStream):
+            raise JobError(
+                f"connect is given {other!r:.80}, which is no stream with a key.",
+                remedy="Give a stream of this job behind a key_by of its own.",
+                where=where,
+            )
+        if other._builder is not self._builder:
+            raise JobError(
+                f"connect is given a stream of job '{other._builder.name}'.",
+                remedy=f"Give a stream of this job, '{self._builder.name}'.",
+                where=where,
+            )
+        mine, theirs = self._port.key_type, other._port.key_type
+        if not same(mine, theirs):
+            raise JobError(
+                f"the keys are of type {show(mine)}, and those of the other stream, of step "
+                f"'{other._port.step}', of type {show(theirs)}: they would never meet.",
+                remedy="Let both key_by functions return keys of one type.",
+                where=where,
+            )
+        return ConnectedStreams(self._builder, self._port, other._port)
 
     def aggregate(
         self,
@@ -95,73 +123,24 @@ class KeyedStream(Stream[V], Generic[K, V]):
         """A running total for each key; every record sends out the new result, with its key and timestamp."""
         name = self._builder.name_step(step)
         total_type, description = self._checked_aggregate(how, name)
-        self._check_crossing()
-        self._add_keyed(
-            name,
-            "aggregate",
-            lambda: RunningAggregate(how, total_type=total_type),
-            {TOTAL: description},
-            on_error,
-            parallelism,
+        check_crossing(self._port)
+        self._builder.add(
+            Step(
+                name=name,
+                kind="aggregate",
+                make=lambda: RunningAggregate(how, total_type=total_type),
+                policy=self._builder.policy(on_error, name),
+                parallelism=parallelism,
+                states={TOTAL: description},
+            ),
+            [self._port],
+            keyed=True,
         )
         key_type, result_type = self._port.key_type, return_type(how.result)
         value_type: Any = Keyed
         if key_type is not None and result_type is not None:
             value_type = cast(Any, Keyed)[key_type, result_type]
         return Stream(self._builder, Port(step=name, value_type=value_type, keyed=True, key_type=key_type))
-
-    def _add_keyed(
-        self,
-        name: StepName,
-        kind: str,
-        make: Callable[[], Any],
-        states: Mapping[str, str],
-        on_error: Policy | None,
-        parallelism: int | None,
-    ) -> None:
-        self._builder.add(
-            Step(
-                name=name,
-                kind=kind,
-                make=make,
-                policy=self._builder.policy(on_error, name),
-                parallelism=parallelism,
-                states=dict(states),
-            ),
-            [self._port],
-            keyed=True,
-        )
-
-    def _check_process(self, cls: type, step: StepName, key_type: Any, value_type: Any) -> None:
-        where = Where(step=step)
-        if not accepts(value_type, self._port.value_type):
-            raise JobError(
-                f"{cls.__name__} takes values of type {show(value_type)}, and the stream has "
-                f"{show(self._port.value_type)}.",
-                remedy="Give a class for the stream's values, or convert them with map before key_by.",
-                where=where,
-            )
-        if not accepts(key_type, self._port.key_type):
-            raise JobError(
-                f"{cls.__name__} takes keys of type {show(key_type)}, and the stream has "
-                f"{show(self._port.key_type)}.",
-                remedy="Give a class for the stream's keys, or key the stream by another function.",
-                where=where,
-            )
-
-    def _check_crossing(self) -> None:
-        """Values that reach another subtask must be of a type with an encoding, whatever the runtime."""
-        if self._port.value_type is None:
-            return  # unknown: KeyBy looks at the values themselves
-        try:
-            describe_type(self._port.value_type)
-        except JobError as error:
-            raise JobError(
-                f"values of type {show(self._port.value_type)} cross to another subtask here, and there "
-                "is no encoding for them.",
-                remedy="Use plain values, lists, dicts, tuples, dataclasses or msgspec Structs of them.",
-                where=Where(step=self._port.step),
-            ) from error
 
     def _checked_aggregate(self, how: Any, step: StepName) -> tuple[Any, str]:
         """Type of the totals, and its description."""
@@ -193,33 +172,6 @@ class KeyedStream(Stream[V], Generic[K, V]):
             return total_type, describe_type(total_type)
         except JobError as error:
             raise JobError(error.message, remedy=error.remedy, where=where) from error
-
-
-def process_class(function: Any, step: StepName) -> type[KeyedProcess[Any, Any, Any]]:
-    """The class whose instances a step will make, told without making one. Raises JobError."""
-    where = Where(step=step)
-    if isinstance(function, KeyedProcess):
-        raise JobError(
-            f"process is given an instance of {type(function).__name__}; every subtask needs its own.",
-            remedy=f"Give the class, {type(function).__name__}, or functools.partial of it with arguments.",
-            where=where,
-        )
-    made = get_origin(function) or function  # of Watch[int], the class Watch
-    cls = return_type(made) if callable(made) else None
-    if not inspect.isclass(cls):
-        raise JobError(
-            f"process is given {function!r:.80}, which does not say what class it makes.",
-            remedy="Give a class derived from KeyedProcess, functools.partial of one, or a function whose "
-            "return annotation names one.",
-            where=where,
-        )
-    if not issubclass(cls, KeyedProcess):
-        raise JobError(
-            f"process is given {cls.__name__}, which is not derived from KeyedProcess.",
-            remedy="Derive it: class Watch(KeyedProcess[str, Click, int]).",
-            where=where,
-        )
-    return cls
 
 
 def checked_key_type(key_type: Any, step: StepName) -> Any:

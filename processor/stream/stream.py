@@ -38,6 +38,7 @@ _NO_KEY = (
 _NOT_HERE = {
     "process": _NO_KEY,
     "aggregate": _NO_KEY,
+    "connect": _NO_KEY,
     "event_time": ("event_time stands behind another step.", "Put it right behind read."),
 }
 """What only some streams have, with what to tell those who ask the others for it."""

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
+from dataclasses import replace
 
 import msgspec
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
-from processor import Context, Job, KeyedProcess, ValueState
+from processor import Context, Job, KeyedCoProcess, KeyedProcess, ValueState
 from processor.audit import Audit, CountedState, keyed_count, pass_through
+
+RIGHT_FIRST = 1_000_000
+"""The numbers of the right input begin here, so that a record says which input it is of."""
+
+WAIT_MS = 100
 
 
 class Numbered(msgspec.Struct, frozen=True):
@@ -37,6 +43,34 @@ class CountKeys(KeyedProcess[int, Numbered, Counted]):
     seen = ValueState(int)
 
     def on_record(self, value: Numbered, /, context: Context[int, Counted]) -> None:
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        context.emit(Counted(value.p, value.s, value.k, count))
+
+
+class CountBoth(KeyedCoProcess[int, Numbered, Numbered, Counted]):
+    """One count for two streams. What comes on the right waits for a timer, or for the left."""
+
+    seen = ValueState(int)
+    waiting = ValueState(list[Numbered])
+
+    def on_left(self, value: Numbered, /, context: Context[int, Counted]) -> None:
+        self._count_waiting(context)
+        self._count(value, context)
+
+    def on_right(self, value: Numbered, /, context: Context[int, Counted]) -> None:
+        self.waiting.set([*(self.waiting.get() or []), value])
+        context.timers.at_processing_time(context.processing_time_ms + WAIT_MS)
+
+    def on_timer(self, time_ms: int, /, context: Context[int, Counted]) -> None:
+        self._count_waiting(context)
+
+    def _count_waiting(self, context: Context[int, Counted]) -> None:
+        for value in self.waiting.get() or ():
+            self._count(value, context)
+        self.waiting.clear()
+
+    def _count(self, value: Numbered, context: Context[int, Counted]) -> None:
         count = (self.seen.get() or 0) + 1
         self.seen.set(count)
         context.emit(Counted(value.p, value.s, value.k, count))
@@ -70,6 +104,24 @@ def _count(name: str) -> Job:
     return job
 
 
+def connect() -> Job:
+    """Topics ``in`` and ``right`` counted together by key."""
+    job = Job("kills-connect")
+    left = job.read("read", KafkaSource("in", Json(Numbered))).key_by("by-left", lambda record: record.k)
+    right = job.read("read-right", KafkaSource("right", Json(Numbered))).key_by(
+        "by-right", lambda record: record.k
+    )
+    counted = left.connect(right).process("count", CountBoth)
+    counted.write("write", KafkaSink("out", Json(Counted)))
+    job.audit(counted_together())
+    return job
+
+
+def counted_together() -> Audit:
+    """Of ``connect``: for each key 1, 2, 3, … in order, over both inputs."""
+    return replace(counts(), state=None)
+
+
 def copied() -> Audit:
     """Of ``copy``: within each input partition every number once, in order."""
     return pass_through(group=_partition, item=_number)
@@ -87,6 +139,14 @@ def counts() -> Audit:
 def kept_in_order() -> Audit:
     """Of ``count`` too: records of one input partition and one key leave in the order in which they came."""
     return pass_through(group=lambda key, value: (_read(value)["p"], _read(value)["k"]), item=_number)
+
+
+def each_kept_in_order() -> Audit:
+    """Of ``connect`` too, for either input: the numbers of the right begin at RIGHT_FIRST."""
+    return pass_through(
+        group=lambda key, value: (_read(value)["s"] >= RIGHT_FIRST, _read(value)["p"], _read(value)["k"]),
+        item=_number,
+    )
 
 
 def _partition(key: bytes | None, value: bytes | None) -> Hashable:

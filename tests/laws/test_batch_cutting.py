@@ -24,7 +24,7 @@ from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.lift import Filter, FlatMap, Map, MapBatch, Union
 from processor.operators.operator import AnyOperator
 from processor.operators.outbox_sink import OutboxSink
-from processor.operators.process_function import KeyedProcess, SideOutput
+from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.operators.running_aggregate import RunningAggregate
 from processor.state.declarations import ValueState
 from tests.unit.operators.kit import Bench, Recorder, TextSink, batch, rows_of
@@ -36,6 +36,7 @@ KINDS = {"total": int, "seen": list[int]}
 class Record:
     key: str
     value: int
+    input: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ marks = st.one_of(
     st.builds(Mark, kind=st.just("cut")),
 )
 histories = st.lists(st.one_of(records, records, records, marks), max_size=40)
+two_inputs = st.builds(Record, key=st.sampled_from("abc"), value=st.integers(-3, 9), input=st.integers(0, 1))
+histories_of_two = st.lists(st.one_of(two_inputs, two_inputs, two_inputs, marks), max_size=40)
 cuttings = st.lists(st.booleans(), min_size=40, max_size=40)
 """Whether a batch ends behind each record."""
 
@@ -81,6 +84,35 @@ class Everything(KeyedProcess[str, int, tuple[str, int]]):
         context.emit((context.key, time_ms + (self.total.get() or 0)))
         if time_ms == -2:
             raise ValueError("this one")
+
+
+class Both(KeyedCoProcess[str, int, int, tuple[str, int]]):
+    """State and timers that two inputs share; either raises for -1, half-way through."""
+
+    total = ValueState(int)
+    odd = SideOutput(int)
+
+    def on_left(self, value: int, /, context: Context[str, tuple[str, int]]) -> None:
+        self.total.set((self.total.get() or 0) + value)
+        context.timers.at_event_time(value * 2)
+        self._put_out(value, context)
+
+    def on_right(self, value: int, /, context: Context[str, tuple[str, int]]) -> None:
+        self.total.set((self.total.get() or 1) * value)
+        context.timers.at_processing_time(value * 3)
+        if value % 2:
+            self.odd.emit(context.timestamp_ms)
+        self._put_out(value, context)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int]]) -> None:
+        context.emit((context.key, time_ms + (self.total.get() or 0)))
+        self.total.clear()
+
+    def _put_out(self, value: int, context: Context[str, tuple[str, int]]) -> None:
+        for _ in range(value % 3):
+            context.emit((context.key, self.total.get() or 0))
+        if value == -1:
+            raise ValueError("half-way")
 
 
 def fragile(value: int) -> int:
@@ -138,7 +170,7 @@ class Run:
 
     def feed(self, run: list[Record], offset: int) -> None:
         self.runner.on_batch(
-            0,
+            run[0].input,
             batch(
                 [record.value for record in run],
                 keys=[record.key for record in run],
@@ -176,6 +208,10 @@ def played(
     offset = 0
     for event, ends in zip([*history, Mark("cut")], [*cutting, True], strict=False):
         if isinstance(event, Record):
+            if waiting and waiting[0].input != event.input:  # a batch is of one input
+                run.feed(waiting, offset)
+                offset += len(waiting)
+                waiting = []
             waiting.append(event)
         if waiting and (ends or isinstance(event, Mark)):
             run.feed(waiting, offset)
@@ -202,6 +238,18 @@ def test_cutting_changes_nothing_for(
     assert played([make()], Skip(), history, one) == played([make()], Skip(), history, other)
     good = without_failures(history)
     assert played([make()], Fail(), good, one) == played([make()], Fail(), good, other)
+
+
+@given(history=histories_of_two, one=cuttings, other=cuttings)
+def test_cutting_changes_nothing_for_connected_streams(
+    history: list[Any], one: list[bool], other: list[bool]
+) -> None:
+    def both() -> list[AnyOperator]:
+        return [KeyedProcessOperator(Both, key_class=str)]
+
+    assert played(both(), Skip(), history, one) == played(both(), Skip(), history, other)
+    good = without_failures(history)
+    assert played(both(), Fail(), good, one) == played(both(), Fail(), good, other)
 
 
 @given(history=histories, one=cuttings, other=cuttings)

@@ -17,7 +17,7 @@ from connectors.kafka.plugin import plugin as kafka_plugin
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from processor import Context, Job, KeyedProcess, SideOutput, ValueState
+from processor import Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.simulation.case import Case, Input
 from processor.simulation.operator import run_and_stop, run_stop_and_restore, run_to_the_end
@@ -81,6 +81,33 @@ class CountInEventTime(KeyedProcess[str, str, str]):
         self.told.set(due)
 
 
+class CountBoth(KeyedCoProcess[str, str, str, str]):
+    """One count for two streams: the left is counted at once, the right when a timer comes."""
+
+    seen = ValueState(int)
+    waiting = ValueState(int)
+    at_once = SideOutput(str)
+
+    def on_left(self, value: str, /, context: Context[str, str]) -> None:
+        context.emit(self._next(context.key))
+        self.at_once.emit(value)
+
+    def on_right(self, value: str, /, context: Context[str, str]) -> None:
+        waiting = (self.waiting.get() or 0) + 1
+        self.waiting.set(waiting)
+        context.timers.at_processing_time(context.processing_time_ms + 11 * waiting % TIMER_MS_MAX)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        for _ in range(self.waiting.get() or 0):
+            context.emit(self._next(context.key))
+        self.waiting.clear()
+
+    def _next(self, key: str) -> str:
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        return f"{key} {count}"
+
+
 def key_of(value: str) -> str:
     return value.split()[2]
 
@@ -124,17 +151,28 @@ def event_time(chance: Random) -> Case:
     return _case(job, chance, audits=[counts()], ends=True)
 
 
+def connect(chance: Random) -> Case:
+    """Two topics counted together by key, with state and timers that both share."""
+    job = Job("connect")
+    left = job.read("read-left", KafkaSource("left", Text())).key_by("by-left", key_of)
+    right = job.read("read-right", KafkaSource("right", Text()), parallelism=2).key_by("by-right", key_of)
+    counted = left.connect(right).process("count", CountBoth, parallelism=3)
+    counted.write("write", KafkaSink("out", Text()))
+    counted.side(CountBoth.at_once).write("write-left", KafkaSink("left-out", Text()))
+    copied_left = pass_through(source="read-left", sink="write-left", group=_part_and_key, item=_number)
+    return _case(job, chance, audits=[counts(sink="write"), copied_left], inputs=two_streams(chance))
+
+
 def union(chance: Random) -> Case:
     """Two topics into one."""
     job = Job("union")
     left = job.read("read-left", KafkaSource("left", Text()))
     right = job.read("read-right", KafkaSource("right", Text()), parallelism=2)
     left.union("both", right, parallelism=2).write("write", KafkaSink("out", Text()))
-    inputs = [*numbered(chance, "read-left", tag="l"), *numbered(chance, "read-right", tag="r")]
-    chance.shuffle(inputs)  # of different parts; within each it is put in order again
+    inputs = two_streams(chance)
     # Batches are dealt out to the subtasks of the union in turn: all come, in any order.
     every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
-    return _case(job, chance, audits=[every], inputs=_in_order(inputs))
+    return _case(job, chance, audits=[every], inputs=inputs)
 
 
 def bounded(chance: Random) -> Case:
@@ -186,6 +224,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "count": count,
         "timers": timers,
         "event-time": event_time,
+        "connect": connect,
         "union": union,
         "bounded": bounded,
         "two-sinks": two_sinks,
@@ -250,6 +289,13 @@ def numbered(chance: Random, step: str, *, tag: str = "") -> list[Input]:
         made.append(Input(step=step, part=part, key=key.encode(), value=value.encode()))
         reached[part] += 1
     return made
+
+
+def two_streams(chance: Random) -> list[Input]:
+    """Records for two source steps, each record at a place of its own among those of the other."""
+    inputs = [*numbered(chance, "read-left", tag="l"), *numbered(chance, "read-right", tag="r")]
+    chance.shuffle(inputs)  # of different parts; within each it is put in order again
+    return _in_order(inputs)
 
 
 def _in_order(inputs: list[Input]) -> list[Input]:

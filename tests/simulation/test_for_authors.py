@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
-from examples import keyed_count, timers
+from examples import keyed_count, payments, timers
 from processor import Context, Job, KeyedProcess, ValueState
 from processor.errors import JobError, UserCodeError
 from processor.testing import Faults, Fed, SimulationFailed, run_job, simulate
@@ -39,6 +39,19 @@ def test_run_job_advances_event_time():
         running.advance_watermark("orders", timers.PAY_WITHIN_MS)
         [reminder] = running.written("reminders")
         assert reminder.value == timers.Reminder("order-1", 0)
+
+
+def test_event_time_of_connected_streams_is_that_of_the_slower():
+    with run_job(payments.build()) as running:
+        running.feed("orders", payments.Order("a", cents=100, at_ms=0), payments.Order("b", 50, at_ms=0))
+        running.feed("payments", payments.Payment("a", 60, at_ms=10), payments.Payment("b", 50, at_ms=20))
+        [settled] = running.written("settled")
+        assert settled.value == payments.Settled("b", after_ms=20)
+        running.advance_watermark("orders", payments.PAY_WITHIN_MS)
+        assert running.written("due") == [], "payments have not come that far"
+        running.advance_watermark("payments", payments.PAY_WITHIN_MS)
+        [due] = running.written("due")
+        assert due.value == payments.Due("a", cents=40)
 
 
 class Late(KeyedProcess[str, str, str]):

@@ -11,11 +11,13 @@ from typing import Any
 from connectors.formats import AnyJson, Avro, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
+    ConnectedStreams,
     Context,
     Count,
     Fail,
     Job,
     Keyed,
+    KeyedCoProcess,
     KeyedProcess,
     KeyedStream,
     SideOutput,
@@ -122,6 +124,50 @@ def keys_of_all_kinds(orders: Stream[Order]) -> None:
     by_both.aggregate("d", Count()).map("key", lambda c: c.key[1] + c.value).write(
         "e", KafkaSink("e", AnyJson())
     )
+
+
+class Spent(KeyedCoProcess[str, Click, Order, tuple[str, int]]):
+    """What each customer has spent, by the page last looked at."""
+
+    page = ValueState(str)
+    cents = ValueState(int)
+    without_page = SideOutput(Order)
+
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+
+    def on_left(self, value: Click, /, context: Context[str, tuple[str, int]]) -> None:
+        self.page.set(value.page)
+        context.timers.at_event_time(context.timestamp_ms + 1_000)
+
+    def on_right(self, value: Order, /, context: Context[str, tuple[str, int]]) -> None:
+        page = self.page.get()
+        if page is None:
+            self.without_page.emit(value)
+            return
+        spent = (self.cents.get() or 0) + value.cents
+        self.cents.set(spent)
+        context.emit((page, spent))
+
+    def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int]]) -> None:
+        if context.timer is TimeDomain.EVENT:
+            self.page.clear()
+
+
+def connected() -> Job:
+    job = Job("connected")
+    clicks = job.read("clicks", KafkaSource("clicks", Json(Click)))
+    orders = job.read("orders", KafkaSource("orders", Json(Order)))
+    by_user = clicks.key_by("by-user", lambda c: c.user)
+    by_customer = orders.key_by("by-customer", lambda o: o.customer)
+    both: ConnectedStreams[str, Click, Order] = by_user.connect(by_customer)
+    spent = both.process("spent", Spent)
+    spent.map("cents", lambda pair: pair[1]).write("out", KafkaSink("spent", Json(int)))
+    spent.side(Spent.without_page).write("rest", KafkaSink("rest", Json(Order)))
+    both.process("limited", partial(Spent, 5), on_error=Skip(), parallelism=2).write(
+        "limited-out", KafkaSink("limited", AnyJson())
+    )
+    return job
 
 
 class Largest:

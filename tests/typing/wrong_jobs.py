@@ -11,12 +11,13 @@ from processor import (
     Context,
     Count,
     Job,
+    KeyedCoProcess,
     KeyedProcess,
     SideOutput,
     Sum,
     ValueState,
 )
-from tests.typing.good_jobs import Alert, Click, Largest, Order, Watch
+from tests.typing.good_jobs import Alert, Click, Largest, Order, Spent, Watch
 
 job = Job("w")
 src = job.read("clicks", KafkaSource("clicks", Json(Click)))
@@ -57,6 +58,36 @@ by_user.aggregate("s", Sum[Order](lambda o: o.cents))  # wrong: totals of other 
 by_user.aggregate("l", Largest())  # wrong: totals of other values
 by_user.aggregate("c", Count)  # wrong: the class
 by_user.process("p", lambda: 5)  # wrong: no KeyedProcess
+
+
+# Two streams into one function.
+by_customer = orders.key_by("k", lambda o: o.customer)
+both = by_user.connect(by_customer)
+src.connect(by_customer)  # wrong: no key
+by_user.connect(orders)  # wrong: no key on the other side
+by_user.connect(orders.key_by("k", lambda o: o.cents))  # wrong: keys of another type
+by_user.connect(by_customer, by_customer)  # wrong: three streams
+both.process("p", Watch)  # wrong: a function of one stream
+by_user.process("p", Spent)  # wrong: a function of two streams
+by_customer.connect(by_user).process("p", Spent)  # wrong: left and right the other way round
+by_user.connect(by_user).process("p", Spent)  # wrong: other values on the right
+both.process("p", Spent())  # wrong: an instance
+both.process(Spent)  # wrong: no name
+both.map("m", lambda c: c)  # wrong: nothing but process follows
+both.process("p", Spent).write("o", KafkaSink("x", Text()))  # wrong: of tuples
+both.process("p", Spent).side(Watch.alerts).write("o", KafkaSink("x", Json(Order)))  # wrong: of Alerts
+
+
+class Crossed(KeyedCoProcess[str, Click, Order, int]):
+    seen = ValueState(int)
+
+    def on_left(self, value: Order, /, context: Context[str, int]) -> None:  # wrong: values of the right
+        return None
+
+    def on_right(self, value: Order, /, context: Context[str, int]) -> None:
+        self.seen.set(value.customer)  # wrong: not an int
+        context.emit(value)  # wrong: not an int
+        value.page.upper()  # wrong: of the left
 
 
 class Careless(KeyedProcess[str, Click, int]):

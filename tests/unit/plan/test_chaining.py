@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processor import Context, Count, Job, KeyedProcess, SideOutput
+from processor import Context, Count, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.errors import JobError
 from processor.ids import StepName
 from processor.plan.chaining import plan
@@ -84,6 +84,30 @@ def test_a_union_begins_a_chain_with_an_input_for_each_stream():
         (2, 2),
     ]
     assert [(out.edge, out.step) for out in execution.chains["one"].outputs] == [(0, "one"), (2, "upper")]
+
+
+class Joined(KeyedCoProcess[str, str, str, str]):
+    seen = ValueState(int)
+
+
+def test_connected_streams_meet_by_key_group_also_when_they_are_one_stream():
+    job = Job("j")
+    one = job.read("one", ListSource(str)).key_by("by-one", lambda v: v)
+    two = job.read("two", ListSource(str), parallelism=3).key_by("by-two", lambda v: v)
+    one.connect(two).process("joined", Joined).write("out", ListSink(str))
+    one.connect(one).process("itself", Joined).write("out-too", ListSink(str))
+    execution = planned(job)
+    keyed = EdgeKind.KEYED
+    assert channels(execution) == [
+        ("two", "by-two", EdgeKind.FORWARD),
+        ("one", "joined", keyed),
+        ("by-two", "joined", keyed),
+        ("one", "itself", keyed),
+        ("one", "itself", keyed),
+    ]
+    assert [(entry.edge, entry.input) for entry in execution.chains["joined"].inputs] == [(1, 0), (2, 1)]
+    assert [(entry.edge, entry.input) for entry in execution.chains["itself"].inputs] == [(3, 0), (4, 1)]
+    assert execution.shape.stateful["joined"] == {"seen": "int"}
 
 
 class Two(KeyedProcess[str, str, str]):

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from processor import Context, Count, Guarantee, Job, KeyedProcess, SideOutput, Skip, ValueState
+from processor import (
+    Context,
+    Count,
+    Guarantee,
+    Job,
+    KeyedCoProcess,
+    KeyedProcess,
+    SideOutput,
+    Skip,
+    ValueState,
+)
 from processor.plan.chaining import plan
 from processor.plan.explain import explain
 from tests.unit.stream.ends import ListSink, ListSource
@@ -87,3 +97,22 @@ def test_one_chain_is_drawn_on_three_lines():
         "  read 'in' · ListSource(str)\n"
         "  └─ write 'out' · ListSink(str)"
     )
+
+
+class Pages(KeyedCoProcess[str, Click, str, str]):
+    page = ValueState(str)
+
+
+def test_connected_streams_are_drawn_with_which_is_left_and_which_is_right():
+    job = Job("connected")
+    clicks = job.read("clicks", ListSource(Click)).key_by("by-user", lambda c: c.user)
+    pages = job.read("pages", ListSource(str)).key_by("by-name", lambda p: p)
+    clicks.connect(pages).process("enrich", Pages).write("out", ListSink(str))
+    drawn = explain(plan(job.graph(), 2))
+    assert drawn.endswith(
+        "chain 'enrich', 2 subtasks\n"
+        "  ◀━ [left] chain 'clicks', by key, Click\n"
+        "  ◀━ [right] chain 'pages', by key, str\n"
+        "  connect 'enrich' · state page: str\n"
+        "  └─ write 'out' · ListSink(str)"
+    ), drawn

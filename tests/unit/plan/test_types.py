@@ -8,8 +8,17 @@ from typing import Annotated, Any, Literal, NewType, Protocol, TypedDict, TypeVa
 
 import pytest
 
-from processor.operators.process_function import KeyedProcess
-from processor.plan.types import accepts, item_type, parameter_type, process_types, return_type, show
+from processor.operators.process_function import KeyedCoProcess, KeyedProcess
+from processor.plan.types import (
+    accepts,
+    function_types,
+    item_type,
+    parameter_type,
+    return_type,
+    same,
+    show,
+    single_class,
+)
 
 T = TypeVar("T")
 
@@ -92,11 +101,39 @@ class Generics(KeyedProcess[str, T, list[T]]): ...
 class Filled(Generics[Dog]): ...
 
 
+class Two(KeyedCoProcess[str, Dog, Animal, int]): ...
+
+
+class TwoBelow(Two): ...
+
+
 def test_types_of_a_keyed_function_also_through_its_bases():
-    assert process_types(Straight) == process_types(Below) == (str, Dog, int)
-    assert process_types(Filled)[:2] == (str, Dog)
-    assert process_types(Generics)[:2] == (str, None)
-    assert process_types(KeyedProcess) == (None, None, None)
+    assert function_types(Straight, KeyedProcess) == (str, Dog, int)
+    assert function_types(Below, KeyedProcess) == (str, Dog, int)
+    assert function_types(Filled, KeyedProcess)[:2] == (str, Dog)
+    assert function_types(Generics, KeyedProcess)[:2] == (str, None)
+    assert function_types(KeyedProcess, KeyedProcess) == (None, None, None)
+    assert function_types(TwoBelow, KeyedCoProcess) == (str, Dog, Animal, int)
+    assert function_types(KeyedCoProcess, KeyedCoProcess) == (None,) * 4
+
+
+def test_two_types_are_the_same_unless_one_takes_more():
+    assert same(int, int)
+    assert same(int, None)
+    assert same(tuple[str, int], tuple[str, int])
+    assert not same(int, bool)
+    assert not same(bool, int)
+    assert not same(tuple[str, int], tuple[str, bool])
+    assert not same(str, bytes)
+
+
+def test_a_type_has_a_single_class_or_none():
+    assert single_class(int) is int
+    assert single_class(tuple[str, int]) is tuple
+    assert single_class(UserId) is str
+    assert single_class(int | str) is None
+    assert single_class(Any) is None
+    assert single_class(None) is None
 
 
 @pytest.mark.parametrize(

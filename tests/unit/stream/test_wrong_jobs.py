@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from processor import Context, Count, Guarantee, Job, KeyedProcess, SideOutput, Skip, Sum, ValueState
+from processor import (
+    Context,
+    Count,
+    Guarantee,
+    Job,
+    KeyedCoProcess,
+    KeyedProcess,
+    SideOutput,
+    Skip,
+    Sum,
+    ValueState,
+)
 from processor.errors import JobError
 from tests.unit.stream.ends import ListSink, ListSource
 
@@ -38,6 +49,15 @@ class Watch(KeyedProcess[str, Click, int]):
     alerts = SideOutput(str)
 
     def on_record(self, value: Click, /, context: Context[str, int]) -> None: ...
+
+
+class Enrich(KeyedCoProcess[str, Click, Order, int]):
+    def on_left(self, value: Click, /, context: Context[str, int]) -> None: ...
+
+    def on_right(self, value: Order, /, context: Context[str, int]) -> None: ...
+
+
+class Anything(KeyedCoProcess[str, Any, Any, int]): ...
 
 
 class Unkeepable(KeyedProcess[str, Click, int]):
@@ -74,6 +94,14 @@ def gives_int(click: Click) -> int:
     return 1
 
 
+def gives_user(click: Click) -> str:
+    return click.user
+
+
+def gives_bool(click: Click) -> bool:
+    return True
+
+
 def gives_float(click: Click) -> float:
     return 1.0
 
@@ -98,6 +126,9 @@ class Start:
         self.clicks: Any = self.job.read("clicks", ListSource(Click))
         self.keyed: Any = self.clicks.key_by("by", lambda c: c.user)
         self.other: Any = Job("k").read("clicks", ListSource(Click))
+        self.orders: Any = self.job.read("orders", ListSource(Order)).key_by(
+            "by-customer", lambda o: o.customer
+        )
 
 
 MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -176,6 +207,57 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a process of other keys": (
         lambda s: s.clicks.key_by("k", gives_int).process("p", Watch),
         "step 'p': Watch takes keys of type str, and the stream has int",
+    ),
+    "two streams with keys of two types": (
+        lambda s: s.clicks.key_by("k", gives_int).connect(s.clicks.key_by("l", gives_user)),
+        "step 'k': the keys are of type int, and those of the other stream, of step 'l', of type str",
+    ),
+    "two streams of which one has True for a key, and one has 1": (
+        lambda s: s.clicks.key_by("k", gives_int).connect(s.clicks.key_by("l", gives_bool)),
+        "step 'k': .* int, .* of type bool: they would never meet",
+    ),
+    "connect without a key": (lambda s: s.clicks.connect(s.keyed), "step 'clicks': what follows needs a key"),
+    "connect with a stream without a key": (
+        lambda s: s.keyed.connect(s.clicks),
+        "step 'by': connect is given .* no stream with a key.*key_by",
+    ),
+    "connect with a stream of another job": (
+        lambda s: s.keyed.connect(s.other.key_by("k", gives_user)),
+        "step 'by': connect is given a stream of job 'k'",
+    ),
+    "a left stream of other values": (
+        lambda s: s.orders.connect(s.orders).process("p", Enrich),
+        "step 'p': Enrich takes values of type Click, and the left stream has Order",
+    ),
+    "a right stream of other values": (
+        lambda s: s.keyed.connect(s.keyed).process("p", Enrich),
+        "step 'p': Enrich takes values of type Order, and the right stream has Click",
+    ),
+    "left and right the other way round": (
+        lambda s: s.orders.connect(s.keyed).process("p", Enrich),
+        "step 'p': Enrich takes values of type Click, and the left stream has Order",
+    ),
+    "connected streams of other keys": (
+        lambda s: s.clicks.key_by("k", gives_int).connect(s.orders).process("p", Enrich),
+        "step 'p': Enrich takes keys of type str, and the left stream has int",
+    ),
+    "two streams into a function of one": (
+        lambda s: s.keyed.connect(s.orders).process("p", Watch),
+        "step 'p'.*Watch, which is not derived from KeyedCoProcess.*two that connect",
+    ),
+    "one stream into a function of two": (
+        lambda s: s.keyed.process("p", Enrich),
+        "step 'p'.*Enrich, which is not derived from KeyedProcess.*one stream",
+    ),
+    "an instance of a function of two": (
+        lambda s: s.keyed.connect(s.orders).process("p", Enrich()),
+        "step 'p'.*instance of Enrich",
+    ),
+    "values on the right that cannot cross": (
+        lambda s: s.keyed.connect(s.clicks.map("m", gives_socket).key_by("k", lambda v: "x")).process(
+            "p", Anything
+        ),
+        "step 'k': values of type Socket cross to another subtask",
     ),
     "state that cannot be kept": (
         lambda s: s.keyed.process("p", Unkeepable),
@@ -260,5 +342,5 @@ def test_a_refused_step_leaves_its_name_free():
     with pytest.raises(JobError):
         start.clicks.map("m", takes_order)
     start.clicks.map("m", gives_int).write("w", ListSink(int))
-    assert [*start.job.graph().steps] == ["clicks", "by", "m", "w"]
+    assert [*start.job.graph().steps] == ["clicks", "by", "orders", "by-customer", "m", "w"]
     assert Sum[int](lambda v: v).create() == 0
