@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from processor.contracts.completion import Completion
 from processor.contracts.state_store import KeyedState
-from processor.errors import JobError, UserCodeError
+from processor.errors import JobError, UserCodeError, Where
 from processor.ids import CheckpointId
 from processor.invariant import invariant
 from processor.operators.at_hand import AtHand
@@ -258,6 +258,19 @@ class KeyedProcessOperator(BaseOperator[W]):
 
     def decided(self, checkpoint: CheckpointId) -> None:
         self._state.decided(checkpoint)
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        self._tell(self._function.on_completed, checkpoint, "on_completed")
+
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        self._tell(self._function.on_aborted, checkpoint, "on_aborted")
+
+    def _tell(self, call: Callable[[int], None], checkpoint: CheckpointId, what: str) -> None:
+        try:
+            call(checkpoint)
+        except Exception as error:
+            where = Where(step=self._failures.step)
+            raise self._failures.error_at(where, error, f"{what} of checkpoint {checkpoint}") from error
 
     def pressed(self) -> bool:
         return self._state.pressed()

@@ -50,6 +50,16 @@ class KeyedFunction(Generic[K, W]):
         """Called for every timer of ``context.timers`` that is due, in order of (time, key)."""
         raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
 
+    def on_completed(self, checkpoint: int, /) -> None:
+        """A checkpoint that this subtask took part in is decided, and all of its output is out.
+
+        News, once at most: after a crash it may be missing, and that of a later checkpoint tells as much. There
+        is no key at hand, so state cannot be used and nothing emitted. Likewise ``on_aborted``.
+        """
+
+    def on_aborted(self, checkpoint: int, /) -> None:
+        """A checkpoint was given up: what was meant for it goes along with the next."""
+
 
 class KeyedProcess(KeyedFunction[K, W], Generic[K, V, W]):
     """A function with state, for a stream with keys K and values V, that emits values W."""

@@ -62,6 +62,7 @@ def plan(graph: JobGraph, parallelism_default: int) -> ExecutionPlan:
         chains=chains,
         channels=tuple(channels),
         shape=_shape(graph, chains),
+        hook_makers=graph.hooks,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.ids import JobName, StepName
 from processor.plan.graph import EdgeKind, Step
 from processor.protocol.entries import JobShape
@@ -72,6 +73,11 @@ class ExecutionPlan:
     """Producers before consumers."""
     channels: tuple[ChannelPlan, ...]
     shape: JobShape
+    hook_makers: Mapping[str, Callable[[], CheckpointHook]] = field(default_factory=dict)
+
+    def hooks(self) -> dict[str, CheckpointHook]:
+        """Fresh ones for an attempt, by name."""
+        return {name: make() for name, make in self.hook_makers.items()}
 
     def sinks(self) -> tuple[tuple[Step, int], ...]:
         """Every sink step with the parallelism it publishes with."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Policy
 from processor.contracts.sink import AnySink, Guarantee
 from processor.contracts.source import Source
@@ -78,5 +79,7 @@ class JobGraph:
     parallelism: int | None = None
     """The author's choice; None: the setting ``runtime.parallelism``."""
     max_parallelism: int = MAX_PARALLELISM_DEFAULT
+    hooks: Mapping[str, Callable[[], CheckpointHook]] = field(default_factory=dict)
+    """What of the author's takes part in checkpoints, by name; a fresh one for each attempt."""
     audit: Any = None
     """The audit the author named for ``processor verify``, if any."""

@@ -22,5 +22,8 @@ class CheckpointPolicy:
     decision_timeout_ms: int
     publish_timeout_ms: int
     tolerated_failures: int
+    max_concurrent: int = 1
+    """Checkpoints that may be under way at once, from their trigger to their decision. One more may be on its
+    way out."""
     start_timeout_ms: int = START_TIMEOUT_MS
     copy_timeout_ms: int = COPY_TIMEOUT_MS

@@ -1,12 +1,10 @@
 """Decides about the checkpoints of one attempt: when one starts, when it is decided, published, over (A1-A16).
 
-A checkpoint passes four places, one at a time in each:
+    requested → preparing → pending → complete → deciding → publishing → completed
+                    └───────────┴── given up: abort told to all, files condemned
 
-    requested → pending → complete → deciding → publishing → completed
-                   └────────┴── given up: abort told to all, files condemned
-
-``complete`` waits until the checkpoint before it is published everywhere (R13); that wait is not part of the
-checkpoint's time-out, and meanwhile no further one starts. Late, doubled and unknown messages are results.
+Several may be between their trigger and their decision (``triggering``, ``collection``); from there on they go one
+after another (``decision_line``, R13). Late, doubled and unknown messages are results.
 """
 
 from __future__ import annotations
@@ -16,11 +14,14 @@ from typing import assert_never
 from processor.ids import Attempt, CheckpointId, Marker, PublisherId, SubtaskId
 from processor.invariant import invariant
 from processor.protocol.checkpoint_policy import CheckpointPolicy
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
+from processor.protocol.checkpoint_status import CheckpointStatus
+from processor.protocol.collection import Collection, Dropped
 from processor.protocol.coordinator_messages import (
     Action,
     Answer,
+    AskParticipants,
     Broadcast,
-    Condemn,
     CopySavepoint,
     Decide,
     DecisionLost,
@@ -31,20 +32,21 @@ from processor.protocol.coordinator_messages import (
     FailAttempt,
     FencedByLog,
     Ignored,
+    ParticipantFailed,
+    ParticipantsReady,
     PublishedRecorded,
-    RecordPublished,
     Requested,
     Retain,
     SavepointCopied,
+    TellParticipants,
     Tick,
 )
-from processor.protocol.decided_checkpoint import DecidedCheckpoint
-from processor.protocol.failure_manager import FailureManager
+from processor.protocol.decision_line import DecisionLine
+from processor.protocol.failure_manager import FailureManager, GivenUp
 from processor.protocol.messages import (
-    AbortCheckpoint,
     Acknowledged,
+    AllRunning,
     CheckpointCompleted,
-    CheckpointDecided,
     CheckpointKind,
     Declined,
     InjectBarrier,
@@ -53,14 +55,14 @@ from processor.protocol.messages import (
     ResumeSources,
     SubtaskEnded,
     SubtaskPressed,
+    SubtaskReads,
     SubtaskRunning,
 )
-from processor.protocol.pacing import Pacing
 from processor.protocol.pending_checkpoint import Collected, PendingCheckpoint, Request
 from processor.protocol.recovered import Recovered
-from processor.protocol.request_queue import CLOCK, RequestQueue, answers
+from processor.protocol.request_queue import CLOCK, answers
 from processor.protocol.savepoint_copies import SavepointCopies, SavepointCopy
-from processor.protocol.subtask_states import SubtaskStates
+from processor.protocol.triggering import Triggering
 
 
 class Coordinator:
@@ -73,58 +75,55 @@ class Coordinator:
         subtasks: frozenset[SubtaskId],
         recovered: Recovered,
         policy: CheckpointPolicy,
+        statistics: CheckpointStatistics,
     ) -> None:
+        """``statistics`` may have been written by attempts before."""
         self._attempt = attempt
-        self._subtasks = SubtaskStates(subtasks, policy.start_timeout_ms)
         self._policy = policy
-        self._pacing = Pacing(policy.pacing)
+        self._statistics = statistics
+        self._triggering = Triggering(subtasks, recovered.next_checkpoint, policy)
+        self._collection = Collection(attempt)
+        self._line = DecisionLine(attempt, recovered.checkpoint, recovered.markers, policy)
         self._failures = FailureManager(policy.tolerated_failures)
-        self._next_id = recovered.next_checkpoint
-        self._decided = recovered.checkpoint
-        self._markers = dict(recovered.markers)
-        self._queue = RequestQueue()
-        self._pending: PendingCheckpoint | None = None
-        self._complete: PendingCheckpoint | None = None
-        self._deciding: PendingCheckpoint | None = None
-        self._decision_deadline_ms = 0
-        self._publishing: DecidedCheckpoint | None = None
         self._copies = SavepointCopies()
-        self._stopping = False
         self._over = False
 
     @property
     def decided(self) -> CheckpointId:
         """The newest decided checkpoint."""
-        return self._decided
+        return self._line.decided
 
     @property
     def markers(self) -> dict[PublisherId, Marker]:
         """What is known to be out, by identity."""
-        return dict(self._markers)
+        return dict(self._line.markers)
 
     def waiting_for(self) -> tuple[PublisherId, ...]:
         """Identities whose publishing holds up the next decision (R13)."""
-        return tuple(sorted(self._publishing.missing)) if self._publishing else ()
+        return self._line.waiting_for()
 
     def next_ms(self) -> int | None:
         """When the next Tick is needed at the latest."""
-        times = [
-            self._pacing.next_ms(),
-            self._copies.next_ms(),
-            self._subtasks.deadline_ms(),
-            None if self._pending is None else self._pending.expires_ms,
-            None if self._deciding is None else self._decision_deadline_ms,
-            None if self._publishing is None else self._publishing.deadline_ms,
-        ]
+        parts = (self._triggering, self._collection, self._line, self._copies)
+        times = [part.next_ms() for part in parts]
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     def handle(self, event: Event, now_ms: int) -> tuple[Action, ...]:
         """What to do about an event; ``now_ms`` is monotonic."""
+        actions = self._handled(event, now_ms)
+        for action in actions:
+            if isinstance(action, Ignored):
+                self._statistics.ignored(action.why)
+            elif isinstance(action, Answer) and action.refused:
+                self._statistics.refused()
+        return actions
+
+    def _handled(self, event: Event, now_ms: int) -> tuple[Action, ...]:
         if self._over:
             return (Ignored(event=event, why="the attempt is over"),)
         if getattr(event, "attempt", self._attempt) != self._attempt:
             return (Ignored(event=event, why="another attempt"),)
-        self._subtasks.heard(now_ms)
+        self._triggering.subtasks.heard(now_ms)
         actions = self._dispatch(event, now_ms)
         return actions + self._trigger(now_ms)
 
@@ -135,227 +134,186 @@ class Coordinator:
             case SubtaskRunning():
                 return self._subtask_running(event, now_ms)
             case SubtaskEnded(subtask=subtask):
-                return self._subtask_ended(subtask)
+                self._triggering.ended(subtask, now_ms)
+                return ()
             case SubtaskPressed():
-                self._pacing.press()
+                self._triggering.pacing.press()
+                return ()
+            case SubtaskReads(subtask=subtask, backlog=backlog):
+                self._triggering.reads(subtask, backlog=backlog)
                 return ()
             case Requested(request=request):
-                return self._queue.add(request, stopping=self._stopping)
+                return self._triggering.request(request)
+            case ParticipantsReady():
+                return self._prepared(event, now_ms)
+            case ParticipantFailed(checkpoint=checkpoint, reason=reason):
+                return self._stopped_short(event, checkpoint, GivenUp.PARTICIPANT_FAILED, reason, now_ms)
             case Acknowledged():
                 return self._acknowledged(event, now_ms)
-            case Declined():
-                return self._declined(event, now_ms)
+            case Declined(checkpoint=checkpoint, subtask=subtask):
+                reason = f"subtask {subtask} declined: {event.reason}"
+                return self._stopped_short(event, checkpoint, GivenUp.DECLINED, reason, now_ms)
             case DecisionTaken(checkpoint=checkpoint):
-                return self._decision_taken(checkpoint, now_ms)
+                actions = self._line.taken(checkpoint, now_ms)
+                self._statistics.decided(checkpoint, now_ms)
+                return actions
             case DecisionLost(checkpoint=checkpoint, by=by):
-                invariant(self._deciding is not None, "a lost place was asked for")
-                refusals = self._refuse_all("a newer attempt of the job runs")
+                invariant(self._line.holds(checkpoint), "a lost place was asked for")
+                refusals = self._refuse_all("a newer attempt of the job runs", now_ms)
                 return (*refusals, FencedByLog(checkpoint=checkpoint, by=by))
             case DecisionUnknown(checkpoint=checkpoint, reason=reason):
-                return self._fail(f"it is not known whether checkpoint {checkpoint} was decided: {reason}")
+                why = f"it is not known whether checkpoint {checkpoint} was decided: {reason}"
+                return self._fail(why, now_ms)
             case PublicationDone():
-                return self._publication_done(event)
+                return self._line.done(event)
             case PublicationUnanswered():
-                return self._publication_unanswered(event, now_ms)
-            case PublishedRecorded(checkpoint=checkpoint):
-                return self._recorded(checkpoint, now_ms)
+                again = self._line.unanswered(event, now_ms)
+                return self._fail(again, now_ms) if isinstance(again, str) else again
+            case PublishedRecorded():
+                return self._recorded(event, now_ms)
             case SavepointCopied():
-                return self._savepoint_copied(event)
+                return self._savepoint_copied(event, now_ms)
             case _:
                 assert_never(event)
 
     # --- starting
 
     def _subtask_running(self, event: SubtaskRunning, now_ms: int) -> tuple[Action, ...]:
-        if not self._subtasks.runs(event.subtask):
-            return (Ignored(event=event, why="runs already"),)
-        if self._subtasks.running:
-            self._pacing.start(now_ms)
-        return ()
-
-    def _subtask_ended(self, subtask: SubtaskId) -> tuple[Action, ...]:
-        if self._subtasks.ended(subtask) and not self._stopping:
-            self._ask_last()
-        return ()
-
-    def _ask_last(self) -> None:
-        """Once all input has ended, the next checkpoint is the last."""
-        if self._subtasks.all_ended:
-            self._queue.add_last()
-
-    # --- starting a checkpoint
+        actions: tuple[Action, ...] = ()
+        if not self._triggering.runs(event.subtask, now_ms):
+            actions = (Ignored(event=event, why="runs already"),)
+        if self._triggering.subtasks.running:  # also when it is said again: the answer may have been lost
+            actions += (Broadcast(order=AllRunning(attempt=self._attempt)),)
+        return actions
 
     def _trigger(self, now_ms: int) -> tuple[Action, ...]:
-        """Start the next checkpoint if one is wanted and the place is free."""
-        if self._over or self._stopping or not self._subtasks.running:
+        """Start the next checkpoint if one is wanted and there is room."""
+        if self._over or self._collection.preparing:
             return ()
-        if self._pending or self._complete or self._deciding:
+        under_way = len(self._collection) + self._line.undecided()
+        pending = self._triggering.next(now_ms, under_way=under_way, base=self._line.decided)
+        if pending is None:
             return ()
-        request = self._queue.next()
-        if request is None:
-            if not self._pacing.due(now_ms):
-                return ()
-            request = Request(kind=CheckpointKind.PERIODIC)
-        checkpoint = self._next_id
-        self._next_id = CheckpointId(checkpoint + 1)
-        self._pacing.triggered(now_ms)
-        self._stopping = request.kind.stops
-        self._pending = PendingCheckpoint(
-            checkpoint=checkpoint,
-            request=request,
-            must_acknowledge=self._subtasks.all,
-            triggered_ms=now_ms,
-            expires_ms=now_ms + self._policy.timeout_ms,
+        self._collection.begin(pending)
+        self._statistics.triggered(self._attempt, pending, now_ms)
+        return (AskParticipants(checkpoint=pending.checkpoint),)
+
+    def _prepared(self, event: ParticipantsReady, now_ms: int) -> tuple[Action, ...]:
+        pending = self._collection.of(event.checkpoint)
+        if pending is None or pending.state.status is not CheckpointStatus.PREPARING:
+            return (Ignored(event=event, why="not preparing"),)
+        pending.prepared(event.states)
+        self._statistics.injected(pending.checkpoint, now_ms)
+        order = InjectBarrier(
+            attempt=self._attempt,
+            checkpoint=pending.checkpoint,
+            kind=pending.request.kind,
+            decided=pending.base,
         )
-        order = InjectBarrier(attempt=self._attempt, checkpoint=checkpoint, kind=request.kind)
         return (Broadcast(order=order),)
 
     # --- collecting
 
     def _acknowledged(self, event: Acknowledged, now_ms: int) -> tuple[Action, ...]:
-        pending = self._pending
-        if pending is None or pending.checkpoint != event.checkpoint:
-            # Late: its state files are garbage, its outboxes are listed again by the next one (R9).
-            if event.checkpoint <= self._decided:
-                return (Ignored(event=event, why="decided already"),)
-            waiting = (self._complete, self._deciding)
-            if any(place is not None and place.checkpoint == event.checkpoint for place in waiting):
-                return (Ignored(event=event, why="complete already"),)
-            return (
-                Ignored(event=event, why="given up already"),
-                Condemn(files=tuple(state.file for state in event.snapshot.keyed)),
-            )
-        result = pending.collect(event.snapshot, event.metrics)
-        if event.snapshot.finished and result in (Collected.COUNTED, Collected.COMPLETE):
+        pending = self._collection.of(event.checkpoint)
+        if pending is None or pending.state.status is not CheckpointStatus.PENDING:
+            return (Ignored(event=event, why=self._where(event.checkpoint)), *self._collection.late(event))
+        result = pending.collect(event)
+        subtask = event.snapshot.subtask
+        if result in (Collected.DOUBLE, Collected.UNKNOWN_SUBTASK):
+            return (Ignored(event=event, why=result.value),)
+        self._statistics.acknowledged(event, now_ms)
+        self._triggering.reads(subtask, backlog=event.backlog)
+        if event.snapshot.finished:
             # It says so itself once, which may be lost: without this the job would never end.
-            self._subtask_ended(event.snapshot.subtask)
-        match result:
-            case Collected.COUNTED:
-                return ()
-            case Collected.COMPLETE:
-                self._pending = None
-                self._complete = pending
-                return self._decide(now_ms)
-            case Collected.DOUBLE | Collected.UNKNOWN_SUBTASK:
-                return (Ignored(event=event, why=result.value),)
-            case _:
-                assert_never(result)
+            self._triggering.ended(subtask, now_ms)
+        if result is Collected.OUTDATED:
+            reason = f"subtask {subtask} has not heard of checkpoint {pending.base}"
+            return self._give_up(pending, GivenUp.OUTDATED, reason, now_ms)
+        if result is Collected.COUNTED:
+            return ()
+        self._statistics.complete(pending.checkpoint, now_ms)
+        actions = self._dropped(self._collection.complete(pending), now_ms)
+        self._line.complete(pending)
+        return actions + self._decide(now_ms)
 
-    def _declined(self, event: Declined, now_ms: int) -> tuple[Action, ...]:
-        if self._pending is None or self._pending.checkpoint != event.checkpoint:
+    def _where(self, checkpoint: CheckpointId) -> str:
+        if checkpoint <= self._line.decided:
+            return "decided already"
+        return "complete already" if self._line.holds(checkpoint) else "given up already"
+
+    def _stopped_short(
+        self, event: Event, checkpoint: CheckpointId, why: GivenUp, reason: str, now_ms: int
+    ) -> tuple[Action, ...]:
+        pending = self._collection.of(checkpoint)
+        if pending is None:
             return (Ignored(event=event, why="not pending"),)
-        return self._give_up(f"subtask {event.subtask} declined: {event.reason}", now_ms)
+        return self._give_up(pending, why, reason, now_ms)
 
-    def _give_up(self, reason: str, now_ms: int) -> tuple[Action, ...]:
-        pending, self._pending = self._pending, None
-        assert pending is not None
-        self._pacing.ended(now_ms)
-        checkpoint = pending.checkpoint
-        actions: tuple[Action, ...] = (
-            Broadcast(order=AbortCheckpoint(attempt=self._attempt, checkpoint=checkpoint, reason=reason)),
-            Condemn(files=pending.state_files()),
-        )
-        if self._stopping:
-            self._stopping = False
-            resume = ResumeSources(attempt=self._attempt, checkpoint=checkpoint)
-            actions += (Broadcast(order=resume),)
-            # Also when the input has ended while a stop was on its way: nobody will say so again.
-            self._ask_last()
-        actions += answers(pending.request, refused=reason)
-        if self._failures.failed():
-            actions += self._fail(f"checkpoint {checkpoint} failed, the last of too many in a row: {reason}")
+    def _give_up(
+        self, pending: PendingCheckpoint, why: GivenUp, reason: str, now_ms: int
+    ) -> tuple[Action, ...]:
+        actions = self._dropped(self._collection.give_up(pending, why, reason), now_ms)
+        if self._failures.failed(why):
+            text = f"checkpoint {pending.checkpoint} failed, the last of too many ({self._failures.text()})"
+            actions += self._fail(f"{text}: {reason}", now_ms)
         return actions
 
-    # --- deciding
+    def _dropped(self, dropped: tuple[Dropped, ...], now_ms: int) -> tuple[Action, ...]:
+        """Tell about checkpoints that were given up; what was asked for and overtaken is asked for again."""
+        actions: tuple[Action, ...] = ()
+        for one in dropped:
+            checkpoint, request = one.pending.checkpoint, one.pending.request
+            self._statistics.given_up(checkpoint, one.why, one.reason, now_ms)
+            actions += one.actions
+            if self._triggering.given_up(checkpoint, now_ms):
+                actions += (Broadcast(order=ResumeSources(attempt=self._attempt, checkpoint=checkpoint)),)
+            if one.why is GivenUp.SUBSUMED:
+                self._triggering.again(request)
+            else:
+                actions += answers(request, refused=one.reason)
+        return actions
+
+    # --- deciding and publishing
 
     def _decide(self, now_ms: int) -> tuple[Action, ...]:
-        """R13: only when the one before is published everywhere."""
-        complete = self._complete
-        if complete is None or self._publishing is not None:
-            return ()
-        self._complete = None
-        self._deciding = complete
-        self._decision_deadline_ms = now_ms + self._policy.decision_timeout_ms
-        return (
-            Decide(
-                checkpoint=complete.checkpoint,
-                parent=self._decided,
-                subtasks=tuple(s.without_decided(self._decided) for s in complete.snapshots()),
-                expected=tuple(sorted(self._markers.items())),
-                savepoint=complete.request.savepoint,
-                stop=complete.request.kind.stops,
-            ),
-        )
+        actions = self._line.decide(now_ms, self._collection.all())
+        for action in actions:
+            if isinstance(action, Decide):
+                self._statistics.deciding(action.checkpoint)
+        return actions
 
-    def _decision_taken(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
-        deciding = self._deciding
-        invariant(deciding is not None and deciding.checkpoint == checkpoint, "what was asked is decided")
-        assert deciding is not None
-        self._deciding = None
-        self._publishing = DecidedCheckpoint(
-            checkpoint=checkpoint,
-            request=deciding.request,
-            snapshots=tuple(s.without_decided(self._decided) for s in deciding.snapshots()),
-            markers=self._markers,
-            deadline_ms=now_ms + self._policy.publish_timeout_ms,
-        )
-        self._decided = checkpoint
-        publications = self._publishing.publications
-        order = CheckpointDecided(attempt=self._attempt, checkpoint=checkpoint, publications=publications)
-        return (Broadcast(order=order), *self._record_if_out())
-
-    # --- publishing
-
-    def _publication_done(self, event: PublicationDone) -> tuple[Action, ...]:
-        publishing = self._publishing
-        if publishing is None or publishing.checkpoint != event.checkpoint:
+    def _recorded(self, event: PublishedRecorded, now_ms: int) -> tuple[Action, ...]:
+        published = self._line.recorded(event)
+        if published is None:
             return (Ignored(event=event, why="not publishing"),)
-        if not publishing.done(event.publisher, event.marker):
-            return (Ignored(event=event, why="published already"),)
-        self._markers[event.publisher] = event.marker
-        return self._record_if_out()
-
-    def _record_if_out(self) -> tuple[Action, ...]:
-        out = self._publishing is not None and self._publishing.out_now()
-        return (RecordPublished(checkpoint=self._decided),) if out else ()
-
-    def _publication_unanswered(self, event: PublicationUnanswered, now_ms: int) -> tuple[Action, ...]:
-        publishing = self._publishing
-        if publishing is None or publishing.checkpoint != event.checkpoint:
-            return (Ignored(event=event, why="not publishing"),)
-        if event.publisher not in publishing.missing:
-            return (Ignored(event=event, why="published already"),)
-        if now_ms >= publishing.deadline_ms:
-            return self._fail(publishing.overdue(event.reason))
-        again = (publishing.missing[event.publisher],)
-        order = CheckpointDecided(attempt=self._attempt, checkpoint=event.checkpoint, publications=again)
-        return (Broadcast(order=order),)
-
-    def _recorded(self, checkpoint: CheckpointId, now_ms: int) -> tuple[Action, ...]:
-        publishing = self._publishing
-        if publishing is None or publishing.checkpoint != checkpoint:
-            return (Ignored(event=PublishedRecorded(checkpoint=checkpoint), why="not publishing"),)
-        self._publishing = None
+        checkpoint, request = published.checkpoint, published.request
+        self._statistics.published(checkpoint, now_ms)
         self._failures.succeeded()
-        self._pacing.ended(now_ms)
+        self._triggering.pacing.ended(now_ms)
         order = CheckpointCompleted(attempt=self._attempt, checkpoint=checkpoint)
-        actions: tuple[Action, ...] = (Broadcast(order=order), Retain(checkpoint=checkpoint))
-        request = publishing.request
+        actions: tuple[Action, ...] = (
+            Broadcast(order=order),
+            TellParticipants(checkpoint=checkpoint, completed=True),
+            Retain(checkpoint=checkpoint),
+        )
         if request.savepoint:
             deadline_ms = now_ms + self._policy.copy_timeout_ms
             self._copies.begin(SavepointCopy(checkpoint=checkpoint, request=request, deadline_ms=deadline_ms))
             actions += (CopySavepoint(checkpoint=checkpoint, request=request),)
         else:
-            actions += self._answer(request, checkpoint)
-        return actions + self._decide(now_ms)
+            actions += self._answer(request, checkpoint, now_ms)
+        return actions if self._over else actions + self._decide(now_ms)
 
-    def _savepoint_copied(self, event: SavepointCopied) -> tuple[Action, ...]:
+    def _savepoint_copied(self, event: SavepointCopied, now_ms: int) -> tuple[Action, ...]:
         copy = self._copies.end(event.request)
         if copy is None:
             return (Ignored(event=event, why="answered already"),)
-        return self._answer(copy.request, copy.checkpoint, refused=event.failure)
+        return self._answer(copy.request, copy.checkpoint, now_ms, refused=event.failure)
 
-    def _answer(self, request: Request, checkpoint: CheckpointId, refused: str = "") -> tuple[Action, ...]:
+    def _answer(
+        self, request: Request, checkpoint: CheckpointId, now_ms: int, refused: str = ""
+    ) -> tuple[Action, ...]:
         """A checkpoint is decided: a stop can only finish (R24), even when the copy of its savepoint failed;
         that refusal names the checkpoint."""
         actions: tuple[Action, ...] = ()
@@ -363,38 +321,51 @@ class Coordinator:
             path = "" if refused else request.savepoint
             actions = (Answer(number=request.number, checkpoint=checkpoint, path=path, refused=refused),)
         if request.kind.stops:
-            actions += self._end(finished=request.kind is CheckpointKind.LAST)
+            end = EndJob(finished=request.kind is CheckpointKind.LAST)
+            actions += (*self._refuse_all("the job has ended", now_ms), end)
         return actions
 
     # --- ends
 
-    def _end(self, *, finished: bool) -> tuple[Action, ...]:
-        return (*self._refuse_all("the job has ended"), EndJob(finished=finished))
+    def close(self, now_ms: int) -> tuple[Action, ...]:
+        """The attempt was ended by somebody else, if it was not over."""
+        if self._over:
+            return ()
+        return self._refuse_all("the attempt ended before the checkpoint was completed", now_ms)
 
-    def _fail(self, reason: str) -> tuple[Action, ...]:
-        return (*self._refuse_all(reason), FailAttempt(reason=reason))
+    def _fail(self, reason: str, now_ms: int) -> tuple[Action, ...]:
+        return (*self._refuse_all(reason, now_ms), FailAttempt(reason=reason))
 
-    def _refuse_all(self, reason: str) -> tuple[Action, ...]:
+    def _refuse_all(self, reason: str, now_ms: int) -> tuple[Action, ...]:
         """The attempt is over: whoever still waits is told, once."""
         self._over = True
-        under_way = (self._pending, self._complete, self._deciding, self._publishing)
-        others = [place.request for place in under_way if place is not None]
-        return self._queue.refuse_all(reason, (*others, *self._copies.requests()))
+        under_way = (*self._collection.all(), *self._line.under_way())
+        for place in under_way:
+            place.state.to(CheckpointStatus.LEFT)
+        self._statistics.left(reason, now_ms)
+        others = (*(place.request for place in under_way), *self._copies.requests())
+        return self._triggering.refuse_all(reason, others)
 
     def _deadlines(self, now_ms: int) -> tuple[Action, ...]:
-        if self._pending is not None and now_ms >= self._pending.expires_ms:
-            missing = ", ".join(str(subtask) for subtask in self._pending.missing)
-            return self._give_up(f"it took longer than its time-out; waiting for {missing}", now_ms)
-        if self._deciding is not None and now_ms >= self._decision_deadline_ms:
-            late = (
-                f"the decision log did not answer about checkpoint {self._deciding.checkpoint} in time (R6)"
-            )
-            return self._fail(late)
-        if self._publishing is not None and now_ms >= self._publishing.deadline_ms:
-            return self._fail(self._publishing.overdue("no answer"))
+        if (expired := self._collection.expired(now_ms)) is not None:
+            return self._expired(expired, now_ms)
+        if (late := self._line.overdue(now_ms)) is not None:
+            return self._fail(late, now_ms)
         if (overdue := self._copies.overdue(now_ms)) is not None:
             self._copies.end(overdue.request)
-            return self._answer(overdue.request, overdue.checkpoint, refused="copying it took too long")
-        if (start_ms := self._subtasks.deadline_ms()) is not None and now_ms >= start_ms:
-            return self._fail(f"these subtasks did not start in time: {self._subtasks.late()}")
+            return self._answer(
+                overdue.request, overdue.checkpoint, now_ms, refused="copying it took too long"
+            )
+        start_ms = self._triggering.subtasks.deadline_ms()
+        if start_ms is not None and now_ms >= start_ms:
+            late = f"these subtasks did not start in time: {self._triggering.subtasks.late()}"
+            return self._fail(late, now_ms)
         return ()
+
+    def _expired(self, pending: PendingCheckpoint, now_ms: int) -> tuple[Action, ...]:
+        if pending.state.status is CheckpointStatus.PREPARING:
+            reason = "its time-out passed before everybody beside the coordinator had taken part"
+            return self._give_up(pending, GivenUp.NOT_PREPARED, reason, now_ms)
+        missing = ", ".join(str(subtask) for subtask in pending.missing)
+        reason = f"it took longer than its time-out; waiting for {missing}"
+        return self._give_up(pending, GivenUp.EXPIRED, reason, now_ms)

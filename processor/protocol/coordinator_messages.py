@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from processor.ids import CheckpointId, FileRef, Marker, PublisherId
-from processor.protocol.entries import SubtaskSnapshot
+from processor.protocol.entries import ParticipantState, SubtaskSnapshot
 from processor.protocol.messages import Order, Report
 from processor.protocol.pending_checkpoint import Request
 
@@ -20,6 +20,20 @@ class Tick:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
     request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantsReady:
+    """Everybody on the coordinator's side has taken part (A7)."""
+
+    checkpoint: CheckpointId
+    states: tuple[ParticipantState, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantFailed:
+    checkpoint: CheckpointId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,8 @@ class SavepointCopied:
 Event = (
     Tick
     | Requested
+    | ParticipantsReady
+    | ParticipantFailed
     | DecisionTaken
     | DecisionLost
     | DecisionUnknown
@@ -81,6 +97,21 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskParticipants:
+    """Let everybody on the coordinator's side take part in a checkpoint, before its barriers go out (A7)."""
+
+    checkpoint: CheckpointId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellParticipants:
+    """A checkpoint that they took part in is completed, or was given up."""
+
+    checkpoint: CheckpointId
+    completed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decide:
     """Take the next place of the decision log with this content (R5)."""
 
@@ -88,6 +119,10 @@ class Decide:
     parent: CheckpointId
     subtasks: tuple[SubtaskSnapshot, ...]
     expected: tuple[tuple[PublisherId, Marker], ...]
+    participants: tuple[ParticipantState, ...]
+    needed_from: CheckpointId
+    """Checkpoints that are still collected may list files of this decided one and of newer ones: none of them
+    may be condemned, though it is no longer kept (R22)."""
     savepoint: str
     stop: bool
 
@@ -160,6 +195,8 @@ class Ignored:
 
 Action = (
     Broadcast
+    | AskParticipants
+    | TellParticipants
     | Decide
     | RecordPublished
     | Retain

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from processor.ids import CheckpointId, Marker, PublisherId
 from processor.invariant import invariant
+from processor.protocol.checkpoint_status import CheckpointState, CheckpointStatus
 from processor.protocol.entries import OutboxFile, SubtaskSnapshot
 from processor.protocol.messages import Publication
 from processor.protocol.pending_checkpoint import Request
@@ -19,6 +20,7 @@ class DecidedCheckpoint:
         *,
         checkpoint: CheckpointId,
         request: Request,
+        state: CheckpointState,
         snapshots: tuple[SubtaskSnapshot, ...],
         markers: Mapping[PublisherId, Marker],
         deadline_ms: int,
@@ -26,6 +28,8 @@ class DecidedCheckpoint:
         """``markers``: what every identity published before; each publication expects its own (R11)."""
         self.checkpoint = checkpoint
         self.request = request
+        self.state = state
+        state.to(CheckpointStatus.PUBLISHING)
         self.deadline_ms = deadline_ms
         self.publications = _publications(snapshots, markers)
         self.missing = {publication.publisher: publication for publication in self.publications}

@@ -90,6 +90,14 @@ class SubtaskSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantState:
+    """What somebody on the coordinator's side contributes to a checkpoint (A7)."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkRecord:
     """One sink as the seal lists it (R18): where it publishes, under how many identities."""
 
@@ -161,6 +169,8 @@ class CheckpointEntry:
     """For each identity the marker published before this checkpoint (R11)."""
     condemned: tuple[str, ...] = ()
     """Names of files that no kept checkpoint uses; only these may be deleted (R22)."""
+    participants: tuple[ParticipantState, ...] = ()
+    """By name, of those on the coordinator's side that have something to keep."""
     savepoint: str = ""
     """Directory of a savepoint asked for with this checkpoint."""
     stop: bool = False

@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from processor.ids import Attempt, CheckpointId, Marker, Position, PublisherId, SplitId, StepName, SubtaskId
+from processor.ids import (
+    NO_CHECKPOINT,
+    Attempt,
+    CheckpointId,
+    Marker,
+    Position,
+    PublisherId,
+    SplitId,
+    StepName,
+    SubtaskId,
+)
 from processor.protocol.entries import OutboxFile, SubtaskSnapshot
 
 
@@ -33,10 +43,25 @@ class CheckpointKind(StrEnum):
 class AcknowledgementMetrics:
     """How long the parts of one subtask's snapshot took, in milliseconds, and how much it wrote."""
 
+    start_delay_ms: int = 0
+    """From hearing of the checkpoint to its first barrier here, by this subtask's own clock; 0 when the order
+    was lost on its way here."""
     alignment_ms: int = 0
     synchronous_ms: int = 0
     asynchronous_ms: int = 0
-    bytes: int = 0
+    state_bytes: int = 0
+    """Of all files of keyed state that the snapshot lists, those of checkpoints before included."""
+    new_state_bytes: int = 0
+    """Of those that were written for it."""
+    outbox_bytes: int = 0
+    """Of all outboxes that it lists."""
+    files: int = 0
+    """All that it lists."""
+
+    @property
+    def bytes(self) -> int:
+        """Of everything that it lists."""
+        return self.state_bytes + self.outbox_bytes
 
 
 # --- orders: coordinator to worker
@@ -47,6 +72,9 @@ class InjectBarrier:
     attempt: Attempt
     checkpoint: CheckpointId
     kind: CheckpointKind
+    decided: CheckpointId = NO_CHECKPOINT
+    """The newest decided one: who has missed the news of it learns it here, and its snapshot builds on nothing
+    older (R22)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +137,16 @@ class AssignSplits:
     splits: Mapping[SplitId, Position]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllRunning:
+    """Every subtask of the attempt is known to run: nobody need say so again."""
+
+    attempt: Attempt
+
+
 Order = (
-    InjectBarrier
+    AllRunning
+    | InjectBarrier
     | AbortCheckpoint
     | ResumeSources
     | CheckpointDecided
@@ -125,6 +161,8 @@ Order = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskRunning:
+    """Said again until ``AllRunning`` comes: without it the attempt would wait out its time for starting."""
+
     attempt: Attempt
     subtask: SubtaskId
 
@@ -146,10 +184,24 @@ class SubtaskPressed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubtaskReads:
+    """Whether a source's subtask reads a backlog. Told at every change and with every acknowledgement: losing
+    it costs one checkpoint's pace (A3)."""
+
+    attempt: Attempt
+    subtask: SubtaskId
+    backlog: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
     attempt: Attempt
     checkpoint: CheckpointId
     snapshot: SubtaskSnapshot
+    built_on: CheckpointId | None = None
+    """The newest checkpoint that the subtask knew to be decided at its cut, whose files it may list again;
+    None: none."""
+    backlog: bool = False
     metrics: AcknowledgementMetrics = field(default_factory=AcknowledgementMetrics)
 
 
@@ -185,6 +237,7 @@ Report = (
     SubtaskRunning
     | SubtaskEnded
     | SubtaskPressed
+    | SubtaskReads
     | Acknowledged
     | Declined
     | PublicationDone

@@ -7,8 +7,10 @@ from enum import StrEnum
 
 from processor.ids import CheckpointId, FileRef, SubtaskId
 from processor.invariant import invariant
-from processor.protocol.entries import SubtaskSnapshot
-from processor.protocol.messages import AcknowledgementMetrics, CheckpointKind
+from processor.protocol.checkpoint_status import CheckpointState, CheckpointStatus
+from processor.protocol.entries import ParticipantState, SubtaskSnapshot
+from processor.protocol.messages import Acknowledged, CheckpointKind
+from processor.protocol.subtask_states import CheckpointPlan
 
 
 class Collected(StrEnum):
@@ -18,6 +20,8 @@ class Collected(StrEnum):
     COMPLETE = "complete"
     DOUBLE = "double"
     UNKNOWN_SUBTASK = "unknown-subtask"
+    OUTDATED = "outdated"
+    """It may list files that are condemned by now (R22)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,37 +41,44 @@ class PendingCheckpoint:
         *,
         checkpoint: CheckpointId,
         request: Request,
-        must_acknowledge: frozenset[SubtaskId],
-        triggered_ms: int,
+        plan: CheckpointPlan,
+        base: CheckpointId,
         expires_ms: int,
     ) -> None:
+        """``base``: the newest decided checkpoint when it was triggered; no snapshot builds on an older one."""
         self.checkpoint = checkpoint
         self.request = request
-        self.triggered_ms = triggered_ms
+        self.plan = plan
+        self.base = base
         self.expires_ms = expires_ms
-        self._missing = set(must_acknowledge)
-        self._known = must_acknowledge
+        self.state = CheckpointState()
+        self.participants: tuple[ParticipantState, ...] = ()
+        self._missing = set(plan.must_acknowledge)
         self._snapshots: dict[SubtaskId, SubtaskSnapshot] = {}
-        self.metrics: dict[SubtaskId, AcknowledgementMetrics] = {}
 
     @property
     def missing(self) -> tuple[SubtaskId, ...]:
         return tuple(sorted(self._missing))
 
-    @property
-    def complete(self) -> bool:
-        return not self._missing
+    def prepared(self, participants: tuple[ParticipantState, ...]) -> None:
+        """The coordinator's side has taken part; barriers may go out."""
+        self.state.to(CheckpointStatus.PENDING)
+        self.participants = participants
 
-    def collect(self, snapshot: SubtaskSnapshot, metrics: AcknowledgementMetrics) -> Collected:
-        subtask = snapshot.subtask
-        if subtask not in self._known:
+    def collect(self, event: Acknowledged) -> Collected:
+        subtask = event.snapshot.subtask
+        if subtask not in self.plan.must_acknowledge:
             return Collected.UNKNOWN_SUBTASK
         if subtask not in self._missing:
             return Collected.DOUBLE
         self._missing.discard(subtask)
-        self._snapshots[subtask] = snapshot
-        self.metrics[subtask] = metrics
-        return Collected.COUNTED if self._missing else Collected.COMPLETE
+        self._snapshots[subtask] = event.snapshot
+        if event.built_on is not None and event.built_on < self.base:
+            return Collected.OUTDATED
+        if self._missing:
+            return Collected.COUNTED
+        self.state.to(CheckpointStatus.COMPLETE)
+        return Collected.COMPLETE
 
     def snapshots(self) -> tuple[SubtaskSnapshot, ...]:
         invariant(not self._missing, "only a complete checkpoint has snapshots to decide")

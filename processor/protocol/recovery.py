@@ -293,6 +293,7 @@ def _first_checkpoint(sealed: _Sealed, rewind: _RewindTo | None) -> Recovery[_St
         shape=shape,
         subtasks=ready.subtasks,
         expected=(),
+        participants=ready.participants,
     )
     # A savepoint is published: it holds nothing to publish (R23).
     entry = _with_outboxes_of(first, ())

@@ -10,6 +10,7 @@ from processor.protocol.decisions import LogView
 from processor.protocol.entries import (
     CheckpointEntry,
     JobShape,
+    ParticipantState,
     Published,
     Rewind,
     Seal,
@@ -174,6 +175,7 @@ class ResolveStart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotsReady:
     subtasks: tuple[SubtaskSnapshot, ...]
+    participants: tuple[ParticipantState, ...] = ()
 
 
 RecoveryAction = (

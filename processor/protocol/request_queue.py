@@ -30,9 +30,15 @@ class RequestQueue:
         self._waiting.append(request)
         return ()
 
+    def add_first(self, request: Request) -> None:
+        """One that was taken in before; it is not refused now."""
+        self._waiting.insert(0, request)
+
     def add_last(self) -> None:
-        """The end of a bounded job: before all others, and never refused, or the job would not end."""
-        self._waiting.insert(0, Request(kind=CheckpointKind.LAST))
+        """The end of a bounded job: before all others, and never refused, or the job would not end. Once is
+        enough."""
+        if all(request.kind is not CheckpointKind.LAST for request in self._waiting):
+            self.add_first(Request(kind=CheckpointKind.LAST))
 
     def next(self) -> Request | None:
         return self._waiting.pop(0) if self._waiting else None

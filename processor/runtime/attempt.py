@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
@@ -18,6 +18,7 @@ from processor.ids import Attempt, Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.coordinator import Coordinator
 from processor.protocol.messages import AssignSplits, CheckpointKind, Order, Report
 from processor.protocol.pacing import PacingPolicy
@@ -28,6 +29,7 @@ from processor.runtime.discovery import Discovery
 from processor.runtime.driver import LOG_LANE, Driver, DriverParts, Ended
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.links import DirectLinks, Links
+from processor.runtime.participants import Participants
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.start_options import StartOptions
@@ -66,6 +68,8 @@ class AttemptParts:
     """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
     faults: FaultHook
     say: Log
+    statistics: CheckpointStatistics = field(default_factory=CheckpointStatistics)
+    """Of the checkpoints of all attempts."""
     links: Callable[[Executor], Links] = DirectLinks
     settled: Callable[[], AbstractContextManager[None]] = long_lived_objects
     """Entered once an attempt is deployed, left when it ends."""
@@ -173,8 +177,10 @@ class RunningAttempt:
         identity = JobIdentity(job=parts.plan.job, shape=parts.plan.shape, sinks=sinks)
         recovered = recovery.run(identity, _start_request(options))
         self.recovered = recovered
-        discovery.restored(recovered.entry)
-        self._deploy(recovered, entries, tools, discovery)
+        participants = Participants(discovery, parts.plan.hooks(), executor=self.executor, log=parts.say)
+        participants.restore(recovered.entry)
+        parts.statistics.restored(recovered.attempt, recovered.checkpoint, parts.clock.monotonic_ms())
+        self._deploy(recovered, entries, tools, participants)
 
     def _pausing(self, stop_asked: Callable[[], bool]) -> Callable[[int], None]:
         def pause(pause_ms: int) -> None:
@@ -205,14 +211,16 @@ class RunningAttempt:
         return discovery
 
     def _deploy(
-        self, recovered: Recovered, entries: EntryWriter, tools: PublishTools, discovery: Discovery
+        self, recovered: Recovered, entries: EntryWriter, tools: PublishTools, participants: Participants
     ) -> None:
-        parts = self._parts
+        parts, discovery = self._parts, self._discovery
+        assert discovery is not None
         coordinator = Coordinator(
             attempt=recovered.attempt,
             subtasks=frozenset(subtasks(parts.plan)),
             recovered=recovered,
             policy=_policy(parts.settings, parts.chance),
+            statistics=parts.statistics,
         )
         retention = Retention(
             files=parts.directory.files,
@@ -238,6 +246,7 @@ class RunningAttempt:
                 chance=parts.chance,
                 faults=parts.faults,
                 send=self._send,
+                participants=participants,
                 completed=discovery.published,
                 marker_refresh_ms=parts.settings.checkpoint.marker_refresh,
                 say=say,
@@ -276,6 +285,7 @@ class RunningAttempt:
             self._next_tick_ms = now_ms + TICK_MS
             driver.tick(now_ms)
             discovery.tick(now_ms)
+            worker.tick(now_ms)
         worked = worker.step() or worked
         if driver.failure is not None:
             raise driver.failure
@@ -337,11 +347,13 @@ def _policy(settings: Settings, chance: Chance) -> CheckpointPolicy:
             interval_ms=checkpoint.interval,
             min_pause_ms=checkpoint.min_pause,
             initial_delay_ms=first_ms,
+            interval_during_backlog_ms=checkpoint.interval_during_backlog,
         ),
         timeout_ms=checkpoint.timeout,
         decision_timeout_ms=checkpoint.decision_timeout,
         publish_timeout_ms=checkpoint.publish_timeout,
         tolerated_failures=checkpoint.tolerated_failures,
+        max_concurrent=checkpoint.max_concurrent,
     )
 
 

@@ -140,6 +140,7 @@ class Deployment:
             bounded=restored.bounded,
             owns=_owner(chain.parallelism, subtask.id.index),
             count=self._around.metrics.counter_of(step.name),
+            backlog_after_ms=self._around.settings.checkpoint.backlog_after,
         )
         subtask.connect(intake)
         mine = {

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from processor.contracts.executor import Executor
 from processor.contracts.source import Enumerator
 from processor.ids import Position, SplitId, StepName, SubtaskId
 from processor.plan.execution import Chain
-from processor.protocol.entries import CheckpointEntry, SourceState, SubtaskSnapshot
+from processor.protocol.entries import CheckpointEntry, ParticipantState, SourceState, SubtaskSnapshot
 from processor.runtime.restoring import restored_source
 from processor.task.source_intake import owner_of_split
 from processor.telemetry.log import Log
 
 Found = Callable[[StepName, Mapping[SplitId, Position]], None]
 
+_splits = msgspec.json.Decoder(dict[SplitId, Position])
+
 
 class Discovery:
-    """The enumerators of a job's sources. One discovery of a source runs at a time, in the background."""
+    """The enumerators of a job's sources. One discovery of a source runs at a time, in the background.
+
+    A split that was found is handed out again and again until a published checkpoint has its position: the order
+    may be lost, and readers take it once. Until then it is part of every checkpoint all the same, with the place
+    where it begins: looked for again after a restart, it might begin behind records that are gone by then.
+    """
 
     def __init__(
         self,
@@ -35,7 +44,8 @@ class Discovery:
         self._log = log
         self._known: dict[StepName, dict[SplitId, Position]] = {}
         self._bounded: set[StepName] = set()
-        self._added: dict[StepName, dict[SplitId, Position]] = {}
+        self._unconfirmed: dict[StepName, dict[SplitId, Position]] = {}
+        """Found, and in no published checkpoint's positions yet."""
         self._next_ms: int | None = None
         self._running: set[StepName] = set()
 
@@ -58,25 +68,39 @@ class Discovery:
                 )
         return tuple(snapshots)
 
-    def restored(self, entry: CheckpointEntry) -> None:
-        """Check that the splits of the checkpoint are still what they were. Raises PositionLost."""
+    def restored(self, entry: CheckpointEntry, kept: Mapping[str, bytes]) -> None:
+        """Check that the splits of the checkpoint are still what they were. ``kept``: what participants have in
+        it, by name. Raises PositionLost."""
         for step, (enumerator, _) in self._enumerators.items():
             source = restored_source(entry, step)
-            if not any(state.step == step for subtask in entry.subtasks for state in subtask.sources):
+            data = kept.get(_lane(step))
+            found = {} if data is None else _splits.decode(data)
+            read = any(state.step == step for subtask in entry.subtasks for state in subtask.sources)
+            if not read and data is None:
                 # A source that was added to the job: it begins where it was told to, not at the earliest.
-                self._added[step] = dict(enumerator.start())
-                self._known[step] = dict(self._added[step])
-                continue
-            self._known[step] = dict(source.positions)
+                found = dict(enumerator.start())
+            self._unconfirmed[step] = {s: at for s, at in found.items() if s not in source.positions}
+            self._known[step] = {**self._unconfirmed[step], **source.positions}
             if source.bounded:
                 self._bounded.add(step)
-            enumerator.check(source.positions)
+            if read or data is not None:
+                enumerator.check(self._known[step])
 
     def deployed(self) -> None:
-        """The subtasks are there: give them the splits of sources that the checkpoint did not know."""
-        for step, splits in self._added.items():
-            self._found(step, splits)
-        self._added.clear()
+        """The subtasks are there: give them the splits that are in no position of the checkpoint."""
+        for step, splits in self._unconfirmed.items():
+            if splits:
+                self._found(step, dict(splits))
+
+    def take(self) -> tuple[ParticipantState, ...]:
+        """The enumerators' part in a checkpoint that begins now (A7): what readers may not have yet. They are
+        told of it again before its barrier."""
+        self.deployed()
+        return tuple(
+            ParticipantState(name=_lane(step), data=msgspec.json.encode(splits))
+            for step, splits in self._unconfirmed.items()
+            if splits
+        )
 
     def next_ms(self) -> int | None:
         return self._next_ms
@@ -101,6 +125,7 @@ class Discovery:
             self._running.discard(step)
             if new:
                 self._known[step].update(new)
+                self._unconfirmed[step].update(new)
                 self._log.info("found new partitions", step=step, partitions=", ".join(sorted(new)))
                 self._found(step, new)
 
@@ -115,6 +140,9 @@ class Discovery:
         """Tell lag tools how far the published checkpoint has come."""
         for step, (enumerator, _) in self._enumerators.items():
             positions = restored_source(entry, step).positions
+            unconfirmed = self._unconfirmed[step]
+            for split in unconfirmed.keys() & positions.keys():
+                del unconfirmed[split]
             self._tell(step, enumerator, positions)
 
     def _tell(self, step: StepName, enumerator: Enumerator, positions: Mapping[SplitId, Position]) -> None:

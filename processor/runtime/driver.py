@@ -18,6 +18,7 @@ from processor.protocol.coordinator import Coordinator
 from processor.protocol.coordinator_messages import (
     Action,
     Answer,
+    AskParticipants,
     Broadcast,
     Condemn,
     CopySavepoint,
@@ -35,6 +36,7 @@ from processor.protocol.coordinator_messages import (
     Requested,
     Retain,
     SavepointCopied,
+    TellParticipants,
     Tick,
 )
 from processor.protocol.entries import CheckpointEntry, JobShape, Published
@@ -51,6 +53,7 @@ from processor.protocol.pending_checkpoint import Request
 from processor.protocol.recovered import Recovered
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import write_savepoint
+from processor.runtime.participants import Participants
 from processor.storage.decision_log import DecisionLog, Lost, Taken
 from processor.storage.directory import JobDirectory
 from processor.storage.retention import Retention
@@ -76,6 +79,7 @@ class DriverParts:
     faults: FaultHook
     send: Callable[[Order], None]
     """Carries an order to every worker."""
+    participants: Participants
     completed: Callable[[CheckpointEntry], None]
     """A checkpoint is published and recorded."""
     marker_refresh_ms: int
@@ -167,7 +171,9 @@ class Driver:
             self.failure = error
 
     def close(self) -> None:
-        """Answer everybody who still waits."""
+        """The attempt is over: answer everybody who still waits."""
+        for action in self._coordinator.close(self._parts.clock.monotonic_ms()):
+            self._perform(action)
         for answer in self._answers.values():
             answer(Outcome(refused="the attempt ended before the checkpoint was completed"))
         self._answers.clear()
@@ -176,6 +182,10 @@ class Driver:
         match action:
             case Broadcast(order=order):
                 self._parts.send(order)
+            case AskParticipants(checkpoint=checkpoint):
+                self._parts.participants.take(checkpoint, self.handle)
+            case TellParticipants(checkpoint=checkpoint, completed=completed):
+                self._parts.participants.tell(checkpoint, completed=completed)
             case Decide():
                 self._decide(action)
             case RecordPublished():
@@ -217,13 +227,15 @@ class Driver:
             shape=self._parts.shape,
             subtasks=action.subtasks,
             expected=action.expected,
+            participants=action.participants,
             savepoint=action.savepoint,
             stop=action.stop,
         )
         note = self._note
 
         def work() -> tuple[CheckpointEntry, Taken | Lost]:
-            whole = self._parts.entries.sign(self._parts.retention.complete(entry, note))
+            complete = self._parts.retention.complete(entry, note, needed_from=action.needed_from)
+            whole = self._parts.entries.sign(complete)
             outcome = self._parts.entries.take(whole)
             if isinstance(outcome, Taken):
                 self._parts.retention.decided(whole)

@@ -123,7 +123,7 @@ class RecoveryDriver:
                 copied = self._origin(path).copy_into(
                     self._parts.directory.files, attempt, self._parts.chance.token
                 )
-                return SnapshotsReady(subtasks=copied)
+                return SnapshotsReady(subtasks=copied, participants=self._origin(path).entry.participants)
             case ResolveStart():
                 return SnapshotsReady(subtasks=self._parts.discovery.first_snapshots())
             case _:

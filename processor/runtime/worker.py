@@ -8,6 +8,7 @@ from processor.contracts.executor import Executor
 from processor.errors import Unavailable
 from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId
 from processor.protocol.messages import (
+    AllRunning,
     CheckpointDecided,
     Order,
     Publication,
@@ -21,6 +22,9 @@ from processor.protocol.publishing import Wanted
 from processor.runtime.publishers import Publishers
 from processor.task.publication import PublishTools, publish, refresh_identity
 from processor.task.subtask import Subtask
+
+RUNNING_AGAIN_MS = 1_000
+"""Between two reports that the subtasks run, until the coordinator says that it knows."""
 
 
 class Worker:
@@ -49,10 +53,23 @@ class Worker:
         self._failed = failed
         self._newest: dict[PublisherId, CheckpointId] = {}
         """The newest checkpoint that each identity was told to publish."""
+        self._known_to_run = False
+        self._running_again_ms: int | None = None
 
     def start(self) -> None:
+        """All subtasks are there."""
         for subtask in self._subtasks:
             self._report(SubtaskRunning(attempt=self._attempt, subtask=subtask.id))
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed: say again what nobody has heard. ``now_ms`` is monotonic."""
+        if self._known_to_run:
+            return
+        if self._running_again_ms is not None and now_ms >= self._running_again_ms:
+            self.start()
+            self._running_again_ms = None
+        if self._running_again_ms is None:
+            self._running_again_ms = now_ms + RUNNING_AGAIN_MS
 
     def step(self) -> bool:
         """One turn over all subtasks; True when any did anything."""
@@ -76,6 +93,8 @@ class Worker:
     def handle(self, order: Order) -> None:
         if order.attempt != self._attempt:
             return
+        if isinstance(order, AllRunning):
+            self._known_to_run = True
         for subtask in self._subtasks:
             subtask.handle(order)
         if isinstance(order, RefreshMarkers):

@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from processor.ids import MAX_PARALLELISM_LIMIT
 from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
 
+CONCURRENT_CHECKPOINTS_LIMIT = 16
+"""Each holds what changed since the newest decided one, and its outboxes."""
+
 
 class Section(BaseModel):
     """Base of every section, connectors' too: frozen, strict about names, silent about values in errors."""
@@ -70,6 +73,22 @@ class CheckpointSettings(Section):
     min_pause: Duration = Field(
         default=0,
         description="Least time between the end of one checkpoint and the start of the next.",
+    )
+    max_concurrent: int = Field(
+        default=1,
+        ge=1,
+        le=CONCURRENT_CHECKPOINTS_LIMIT,
+        description="Checkpoints that may be under way at once, from their barriers to their decision. More than "
+        "one keeps the interval where a checkpoint takes longer than that; they are decided one after another.",
+    )
+    interval_during_backlog: Duration = Field(
+        default=0,
+        description="Instead of interval while a source reads a backlog, if it is longer: fewer, larger "
+        "checkpoints until the job has caught up.",
+    )
+    backlog_after: Annotated[Duration, at_least_ms(10)] = Field(
+        default=10_000,
+        description="A source that has found records at every look for this long is reading a backlog.",
     )
     initial_delay_max: Duration = Field(
         default=1_000,

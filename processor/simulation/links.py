@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from processor.contracts.executor import Executor
-from processor.protocol.messages import Order, Report, SubtaskRunning
+from processor.protocol.messages import Order, Report
 from processor.simulation.executor import SimulatedExecutor
 from processor.simulation.injection import Injection
 from processor.simulation.process import SimulatedProcess
@@ -14,9 +14,6 @@ from processor.simulation.world import US_PER_MS
 
 LATE_MS_MAX = 3_000
 QUICK_US_MAX = 500
-
-NEVER_LOST = frozenset({SubtaskRunning})
-"""Its loss costs the whole time-out of starting, ten minutes, in which there is nothing to see."""
 
 
 class Wires:
@@ -40,9 +37,7 @@ class Wires:
         self._process.check()
         faults, draw = self._injection.faults, self._injection.draw
         who, what = self._process.name, type(message).__name__
-        if type(message) not in NEVER_LOST and draw(
-            "message lost", faults.message_lost, who, f"{what} is lost"
-        ):
+        if draw("message lost", faults.message_lost, who, f"{what} is lost"):
             return
         self._carry(name, message)
         if draw("message doubled", faults.message_doubled, who, f"{what} comes twice"):

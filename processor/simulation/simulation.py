@@ -209,7 +209,7 @@ class Simulation:
 
     def _settings(self) -> Settings:
         """The seed's choice of pace and bounds: everything small, so that limits are met."""
-        chance = self.world.chance("settings")
+        chance, overlap = self.world.chance("settings"), self.world.chance("settings of overlap")
         # Copies with these values: times are milliseconds already, and bounds may be below what an operator may
         # set; with a few small records they would never be met.
         checkpoint = CheckpointSettings().model_copy(
@@ -224,6 +224,9 @@ class Simulation:
                 "publish_timeout": chance.choice((2_000, 5_000, 15_000)),
                 "marker_refresh": chance.choice((1_000, 5_000, 60_000)),
                 "decision_timeout": chance.choice((500, 3_000)),
+                "max_concurrent": overlap.choice((1, 2, 3, 3)),
+                "interval_during_backlog": overlap.choice((0, 0, 300)),
+                "backlog_after": overlap.choice((20, 200)),
             }
         )
         runtime = RuntimeSettings().model_copy(

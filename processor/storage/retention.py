@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from processor.contracts.file_store import FileStore
 from processor.errors import LogConflict
 from processor.fault_points import FaultHook, FaultPoint, no_faults
-from processor.ids import Attempt, Place
+from processor.ids import Attempt, CheckpointId, Place
 from processor.invariant import invariant
 from processor.protocol.decisions import LogView, is_published
 from processor.protocol.entries import CheckpointEntry, Published, Rewind, Seal
@@ -60,16 +60,21 @@ def condemned_by(
     published: Published | None,
     given_up: Iterable[str],
     present: Set[str],
+    needed_from: CheckpointId,
 ) -> tuple[str, ...]:
     """What ``entry``, about to be decided after ``log``, condemns.
 
     Files of checkpoints that fall out of retention with it, outboxes that are published, and ``given_up``:
-    files of this attempt's aborted checkpoints. ``present`` are the names of files that entries named and the
-    store has: what is gone already is not condemned again by every entry to come.
+    files of this attempt's aborted checkpoints. State of checkpoints from ``needed_from`` on stays: a snapshot
+    that was cut before this decision may build on it. ``present`` are the names of files that entries named and
+    the store has: what is gone already is not condemned again by every entry to come.
     """
     after = LogView(entries=(*log.entries, entry))
     before = condemned(log)
     used = in_use(after, retained, published) | {file.name for file in entry.files()}
+    for past in log.checkpoints():
+        if past.checkpoint >= needed_from:
+            used |= _states(past)
     old = {file.name for past in log.checkpoints() for file in past.files()}
     names = ((old & present) | set(given_up)) - used - before
     return tuple(sorted(names))
@@ -173,8 +178,10 @@ class Retention:
         """Files of an aborted checkpoint of this attempt: the next entry condemns them."""
         self._given_up.update(names)
 
-    def complete(self, entry: CheckpointEntry, published: Published | None) -> CheckpointEntry:
-        """The entry about to be decided, with what it condemns."""
+    def complete(
+        self, entry: CheckpointEntry, published: Published | None, *, needed_from: CheckpointId
+    ) -> CheckpointEntry:
+        """The entry about to be decided, with what it condemns; ``needed_from``: see ``condemned_by``."""
         names = condemned_by(
             self._view,
             entry,
@@ -182,6 +189,7 @@ class Retention:
             published=published,
             given_up=self._given_up,
             present=self._present,
+            needed_from=needed_from,
         )
         return replace(entry, condemned=names)
 

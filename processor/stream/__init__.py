@@ -1,5 +1,6 @@
 """What the author of a job writes: streams, keys, functions with state, and where results go."""
 
+from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Skip
 from processor.contracts.sink import Guarantee
 from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
@@ -15,6 +16,7 @@ from processor.stream.stream import Processed, SourceStream, Stream
 
 __all__ = [
     "Aggregate",
+    "CheckpointHook",
     "ConnectedStreams",
     "Context",
     "Count",

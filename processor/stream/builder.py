@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Policy, Skip
 from processor.errors import JobError, Where
 from processor.ids import MAX_PARALLELISM_LIMIT, JobName, StepName, escape_name
@@ -36,6 +37,7 @@ class JobBuilder:
         self.name = JobName(checked_name(name, "job"))
         self.on_error = checked_policy(on_error, f"job '{name}'", None)
         self.audit: Any = None
+        self.hooks: dict[str, Callable[[], CheckpointHook]] = {}
         if type(max_parallelism) is not int or not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
             raise JobError(
                 f"max_parallelism of job '{name}' is {max_parallelism!r}.",
@@ -56,6 +58,21 @@ class JobBuilder:
                 remedy="Give one of them another name; state, outboxes and errors hang on it.",
             )
         return step
+
+    def add_hook(self, name: str, make: Callable[[], CheckpointHook]) -> None:
+        """Raises JobError for a name that is taken or cannot be one, and for what makes no hook."""
+        checked_name(name, "hook")
+        if name in self.hooks:
+            raise JobError(
+                f"two hooks of job '{self.name}' have the name '{name}'.",
+                remedy="Give one of them another name; what they keep hangs on it.",
+            )
+        if not callable(make):
+            raise JobError(
+                f"hook '{name}' of job '{self.name}' is given {make!r:.80}, which makes nothing.",
+                remedy="Give a class derived from CheckpointHook, or a function that returns a new one.",
+            )
+        self.hooks[name] = make
 
     def add(
         self,
@@ -103,6 +120,7 @@ class JobBuilder:
             edges=tuple(self._edges),
             parallelism=self.parallelism,
             max_parallelism=self.max_parallelism,
+            hooks=dict(self.hooks),
             audit=self.audit,
         )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Policy
 from processor.contracts.source import Source
 from processor.errors import JobError, Where
@@ -67,6 +69,11 @@ class Job:
             )
         )
         return SourceStream(self._builder, Port(step=name, value_type=source.value_type()))
+
+    def hook(self, name: str, make: Callable[[], CheckpointHook]) -> None:
+        """Let something beside the records take part in every checkpoint, before its barriers go out: a class
+        derived from CheckpointHook, or a function that makes one. What it keeps hangs on the name."""
+        self._builder.add_hook(name, make)
 
     def audit(self, audit: object) -> None:
         """Name what recomputes the expected output for ``processor verify``."""

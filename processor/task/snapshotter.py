@@ -25,6 +25,10 @@ class CutFacts:
 
     checkpoint: CheckpointId
     stop: bool
+    built_on: CheckpointId | None
+    """The newest checkpoint known to be decided."""
+    backlog: bool
+    """A source's: it reads a backlog."""
     alignment_ms: int
     sources: tuple[SourceState, ...]
     watermark_ms: int | None
@@ -54,11 +58,20 @@ class Snapshotter:
         self._clock = clock
         self._faults = faults
         self._outstanding: list[Completion[OperatorSnapshot]] = []
+        self._heard_ms: dict[CheckpointId, int] = {}
+        """When it was told of checkpoints that it has not cut."""
+        self._listed: frozenset[str] = frozenset()
+        """Files of keyed state in the newest snapshot."""
+
+    def heard(self, checkpoint: CheckpointId) -> None:
+        """The order for a checkpoint is here; its barrier may still be on the way."""
+        self._heard_ms.setdefault(checkpoint, self._clock.monotonic_ms())
 
     def cut(self, facts: CutFacts, cut: Callable[[CheckpointId], Completion[OperatorSnapshot]]) -> None:
         """The synchronous part: bounded, without I/O."""
         started_ms = self._clock.monotonic_ms()
         self._part.cut(facts.checkpoint, stop=facts.stop)
+        start_delay_ms = self._start_delay_ms(facts, started_ms)
         completion = cut(facts.checkpoint)
         self._outstanding.append(completion)
         self._faults(FaultPoint.CUT_TAKEN)
@@ -71,12 +84,17 @@ class Snapshotter:
 
         def written(snapshot: OperatorSnapshot) -> None:
             self._outstanding.remove(completion)
+            new = [state.file for state in snapshot.keyed if state.file.name not in self._listed]
+            self._listed = frozenset(state.file.name for state in snapshot.keyed)
             metrics = AcknowledgementMetrics(
+                start_delay_ms=start_delay_ms,
                 alignment_ms=facts.alignment_ms,
                 synchronous_ms=cut_ms - started_ms,
                 asynchronous_ms=self._clock.monotonic_ms() - cut_ms,
-                bytes=sum(s.file.bytes for s in snapshot.keyed)
-                + sum(o.file.bytes for o in snapshot.outboxes),
+                state_bytes=sum(state.file.bytes for state in snapshot.keyed),
+                new_state_bytes=sum(file.bytes for file in new),
+                outbox_bytes=sum(outbox.file.bytes for outbox in snapshot.outboxes),
+                files=len(snapshot.keyed) + len(snapshot.outboxes),
             )
             self._written(facts, snapshot, metrics)
 
@@ -97,6 +115,12 @@ class Snapshotter:
 
         self._executor.submit(f"subtask {self._subtask}", run, written, failed)
 
+    def _start_delay_ms(self, facts: CutFacts, now_ms: int) -> int:
+        """From the order to the first barrier. What was heard of older checkpoints is of no use any more."""
+        heard_ms = self._heard_ms.get(facts.checkpoint)
+        self._heard_ms = {c: at_ms for c, at_ms in self._heard_ms.items() if c > facts.checkpoint}
+        return 0 if heard_ms is None else max(0, now_ms - facts.alignment_ms - heard_ms)
+
     def _written(self, facts: CutFacts, snapshot: OperatorSnapshot, metrics: AcknowledgementMetrics) -> None:
         # One that was aborted is acknowledged too: its files are garbage the coordinator must hear of (R22).
         self._report(
@@ -112,6 +136,8 @@ class Snapshotter:
                     processing_time_ms=facts.processing_time_ms,
                     finished=facts.finished,
                 ),
+                built_on=facts.built_on,
+                backlog=facts.backlog,
                 metrics=metrics,
             )
         )

@@ -13,7 +13,7 @@ from processor.ids import CheckpointId, Position, SplitId, StepName
 from processor.operators.event_time import EventTimeStamper
 from processor.operators.watermarks import SplitWatermarks
 from processor.protocol.entries import SourceState
-from processor.protocol.messages import CheckpointKind
+from processor.protocol.messages import CheckpointKind, SubtaskReads
 from processor.records.elements import MIN_TIME_MS, Idle, Watermark
 from processor.task.subtask import Subtask
 
@@ -53,9 +53,11 @@ class SourceIntake:
         bounded: bool,
         owns: Callable[[SplitId], bool],
         count: Callable[[str, int], None],
+        backlog_after_ms: int,
     ) -> None:
         """``bounded``: the source as a whole ends, so a subtask without splits has ended too. ``owns`` tells
-        which splits this subtask reads."""
+        which splits this subtask reads. ``backlog_after_ms``: after finding records at every look for this long
+        it reads a backlog."""
         self._subtask = subtask
         self._parts = subtask.parts
         self._step = step
@@ -65,7 +67,11 @@ class SourceIntake:
         self._bounded = bounded
         self._owns = owns
         self._count = count
-        self._barrier: tuple[CheckpointId, CheckpointKind] | None = None
+        self._barriers: dict[CheckpointId, CheckpointKind] = {}
+        """Those to put in, several at once when checkpoints overlap."""
+        self._backlog_after_ms = backlog_after_ms
+        self._caught_up_ms = self._parts.clock.monotonic_ms()
+        self._backlog = False
         self._watermark_ms = MIN_TIME_MS
         self._idle = False
         self._held = False
@@ -96,8 +102,9 @@ class SourceIntake:
         return self._reader.positions()
 
     def step(self, *, pressed: bool) -> bool:
-        if self._barrier is not None:
-            self._cut(*self._barrier)
+        if self._barriers:
+            oldest = min(self._barriers)
+            self._cut(oldest, self._barriers.pop(oldest))
             return True
         if self._subtask.ended:
             return False
@@ -110,6 +117,7 @@ class SourceIntake:
                 self._event_time.watermarks.resumed(self._parts.clock.monotonic_ms())
         self._parts.faults(FaultPoint.POLL_BEFORE_PROCESS)
         polled = self._reader.poll(self._records_max, 0)
+        self._look_for_backlog(bool(polled))
         if polled:
             self._count("records_in", sum(len(batch) for _, batch in polled))
         for split, batch in polled:
@@ -123,6 +131,18 @@ class SourceIntake:
                 self._parts.chain.on_batch(0, stamped)
         told = self._tell_time()
         return self._end_if_read() or bool(polled) or told
+
+    def _look_for_backlog(self, found: bool) -> None:
+        """Whoever has had something to read at every look for some time is behind (A3)."""
+        now_ms = self._parts.clock.monotonic_ms()
+        if not found:
+            self._caught_up_ms = now_ms
+        backlog = now_ms - self._caught_up_ms >= self._backlog_after_ms
+        if backlog is not self._backlog:
+            self._backlog = backlog
+            self._parts.report(
+                SubtaskReads(attempt=self._parts.attempt, subtask=self._parts.id, backlog=backlog)
+            )
 
     def _tell_time(self) -> bool:
         """Pass on event time; a source without event time is idle for good, so that it holds nobody back."""
@@ -160,15 +180,13 @@ class SourceIntake:
         return True
 
     def inject(self, checkpoint: CheckpointId, kind: CheckpointKind) -> None:
-        self._barrier = (checkpoint, kind)
+        self._barriers[checkpoint] = kind
 
     def aborted(self, checkpoint: CheckpointId) -> None:
-        if self._barrier is not None and self._barrier[0] <= checkpoint:
-            self._barrier = None
+        self._barriers = {c: kind for c, kind in self._barriers.items() if c > checkpoint}
 
     def _cut(self, checkpoint: CheckpointId, kind: CheckpointKind) -> None:
         """Positions of the next records, then the barrier, between two polls (A8)."""
-        self._barrier = None
         watermarks = self._event_time.watermarks.largest() if self._event_time is not None else {}
         state = SourceState(
             step=self._step, positions=dict(self._reader.positions()), watermarks=dict(watermarks)
@@ -180,6 +198,7 @@ class SourceIntake:
             alignment_ms=0,
             sources=(state,),
             watermark_ms=None if self._watermark_ms == MIN_TIME_MS else self._watermark_ms,
+            backlog=self._backlog,
         )
         self._parts.faults(FaultPoint.BARRIER_INJECTED)
 

@@ -8,11 +8,12 @@ from typing import Protocol, assert_never
 
 from processor.contracts.executor import Executor
 from processor.fault_points import FaultHook
-from processor.ids import Attempt, CheckpointId, Position, SplitId, StepName, SubtaskId
+from processor.ids import NO_CHECKPOINT, Attempt, CheckpointId, Position, SplitId, StepName, SubtaskId
 from processor.operators.chain import ChainRunner
 from processor.protocol.entries import SourceState
 from processor.protocol.messages import (
     AbortCheckpoint,
+    AllRunning,
     AssignSplits,
     CheckpointCompleted,
     CheckpointDecided,
@@ -83,6 +84,10 @@ class Subtask:
         )
         self._intake: Intake | None = None
         self._told_pressed = False
+        self._decided: CheckpointId | None = None
+        """The newest checkpoint heard to be decided."""
+        self._completed = self._aborted = NO_CHECKPOINT
+        """The newest of which operators were told so."""
 
     def connect(self, intake: Intake) -> None:
         self._intake = intake
@@ -115,27 +120,40 @@ class Subtask:
     def handle(self, order: Order) -> None:
         """Act on an order of the coordinator; late and doubled ones do nothing (R26)."""
         match order:
-            case InjectBarrier(checkpoint=checkpoint, kind=kind):
+            case InjectBarrier(checkpoint=checkpoint, kind=kind, decided=decided):
+                self._learn(decided)
+                self._snapshots.heard(checkpoint)
                 if self._part.accepts(checkpoint):
                     self.intake.inject(checkpoint, kind)
             case AbortCheckpoint(checkpoint=checkpoint):
                 self._part.aborted(checkpoint)
                 self.intake.aborted(checkpoint)
-                self.parts.chain.aborted(checkpoint)
                 self._told_pressed = False
+                if checkpoint > self._aborted:
+                    self._aborted = checkpoint
+                    self.parts.chain.aborted(checkpoint)
             case ResumeSources(checkpoint=checkpoint):
                 self._part.resumed(checkpoint)
             case CheckpointDecided(checkpoint=checkpoint):
-                self.parts.chain.decided(checkpoint)
+                self._learn(checkpoint)
                 self._told_pressed = False  # who is still full needs another checkpoint
             case CheckpointCompleted(checkpoint=checkpoint):
-                self.parts.chain.completed(checkpoint)
+                if checkpoint > self._completed:
+                    self._completed = checkpoint
+                    self.parts.chain.completed(checkpoint)
             case AssignSplits(step=step, splits=splits):
                 self.intake.assign(step, splits)
-            case RefreshMarkers():
-                pass  # the worker's: publishing is not a subtask's part
+            case RefreshMarkers() | AllRunning():
+                pass  # the worker's
             case _:
                 assert_never(order)
+
+    def _learn(self, decided: CheckpointId) -> None:
+        """A checkpoint is decided, told by its news or by the barrier of a later one: outboxes up to it are no
+        longer listed, and snapshots build on it (R22)."""
+        if self._decided is None or decided > self._decided:
+            self._decided = decided
+            self.parts.chain.decided(decided)
 
     def cut(
         self,
@@ -145,6 +163,7 @@ class Subtask:
         alignment_ms: int,
         sources: tuple[SourceState, ...] = (),
         watermark_ms: int | None,
+        backlog: bool = False,
     ) -> None:
         """Put the barrier into every output, then take the snapshot (A11)."""
         parts = self.parts
@@ -152,6 +171,8 @@ class Subtask:
         facts = CutFacts(
             checkpoint=checkpoint,
             stop=kind.stops,
+            built_on=self._decided,
+            backlog=backlog,
             alignment_ms=alignment_ms,
             sources=sources,
             watermark_ms=watermark_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from processor.ids import (
@@ -20,26 +20,32 @@ from processor.ids import (
     SubtaskId,
 )
 from processor.protocol.checkpoint_policy import CheckpointPolicy
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.coordinator import Coordinator
 from processor.protocol.coordinator_messages import (
     Action,
+    AskParticipants,
     Broadcast,
     Decide,
     DecisionTaken,
     Event,
+    ParticipantsReady,
     PublishedRecorded,
     Requested,
+    TellParticipants,
     Tick,
 )
 from processor.protocol.entries import (
     CheckpointEntry,
     JobShape,
     OutboxFile,
+    ParticipantState,
     StateFile,
     SubtaskSnapshot,
 )
 from processor.protocol.messages import (
     Acknowledged,
+    AllRunning,
     CheckpointDecided,
     CheckpointKind,
     InjectBarrier,
@@ -126,34 +132,62 @@ class Rig:
         subtasks: Sequence[SubtaskId] = SUBTASKS,
         publishers: Sequence[PublisherId] = (SINK,),
         running: bool = True,
+        concurrent: int = 1,
+        timeout_ms: int = TIMEOUT_MS,
+        backlog_interval_ms: int = 0,
+        participants: Callable[[CheckpointId], tuple[ParticipantState, ...] | None] = lambda checkpoint: (),
     ) -> None:
+        """``participants``: what those on the coordinator's side answer at once; None: they do not."""
+        self.participants = participants
+        self.statistics = CheckpointStatistics()
         self.subtasks = tuple(subtasks)
         self.now_ms = 50_000
         self.said: list[Action] = []
+        self.told: list[TellParticipants] = []
         self.coordinator = Coordinator(
             attempt=ATTEMPT,
             subtasks=frozenset(subtasks),
             recovered=recovered(publishers),
             policy=CheckpointPolicy(
                 pacing=PacingPolicy(
-                    interval_ms=INTERVAL_MS, min_pause_ms=min_pause_ms, initial_delay_ms=INTERVAL_MS
+                    interval_ms=INTERVAL_MS,
+                    min_pause_ms=min_pause_ms,
+                    initial_delay_ms=INTERVAL_MS,
+                    interval_during_backlog_ms=backlog_interval_ms,
                 ),
-                timeout_ms=TIMEOUT_MS,
+                timeout_ms=timeout_ms,
                 decision_timeout_ms=DECISION_TIMEOUT_MS,
                 publish_timeout_ms=PUBLISH_TIMEOUT_MS,
                 tolerated_failures=tolerated,
+                max_concurrent=concurrent,
                 start_timeout_ms=START_TIMEOUT_MS,
                 copy_timeout_ms=COPY_TIMEOUT_MS,
             ),
+            statistics=self.statistics,
         )
         if running:
             for subtask in self.subtasks:
                 self.do(SubtaskRunning(attempt=ATTEMPT, subtask=subtask))
 
     def do(self, event: Event) -> tuple[Action, ...]:
-        actions = self.coordinator.handle(event, self.now_ms)
-        self.said += actions
-        return actions
+        """What the coordinator wants done; what it asks and tells on its own side is answered here."""
+        done: list[Action] = []
+        for action in self.coordinator.handle(event, self.now_ms):
+            match action:
+                case AskParticipants(checkpoint=checkpoint):
+                    if (states := self.participants(checkpoint)) is not None:
+                        done += self.do(ParticipantsReady(checkpoint=checkpoint, states=states))
+                        continue
+                    done.append(action)
+                case TellParticipants():
+                    self.told.append(action)
+                    continue
+                case Broadcast(order=AllRunning()):
+                    continue
+                case _:
+                    done.append(action)
+            self.said.append(action)
+        return tuple(done)
 
     def after(self, passed_ms: int) -> tuple[Action, ...]:
         self.now_ms += passed_ms

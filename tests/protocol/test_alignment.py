@@ -18,7 +18,7 @@ def put(alignment: BarrierAlignment, channel: int, checkpoint: int):
     return alignment.barrier(channel, CheckpointId(checkpoint), KIND)
 
 
-def test_channels_wait_until_the_last_delivers():
+def test_a09_channels_wait_until_the_last_delivers():
     alignment = BarrierAlignment(3)
     assert put(alignment, 1, 1) == Wait()
     assert put(alignment, 0, 1) == Wait()

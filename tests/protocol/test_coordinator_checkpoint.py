@@ -52,7 +52,7 @@ from tests.protocol.coordinator_rig import (
 )
 
 
-def test_no_checkpoint_starts_before_every_subtask_runs():
+def test_a02_no_checkpoint_starts_before_every_subtask_runs():
     rig = Rig(running=False)
     rig.do(SubtaskRunning(attempt=ATTEMPT, subtask=READ))
     assert rig.ask() == ()
@@ -60,17 +60,20 @@ def test_no_checkpoint_starts_before_every_subtask_runs():
     assert inject.checkpoint == RESTORED + 1, "what was asked for meanwhile runs first"
 
 
-def test_the_clock_starts_a_checkpoint_each_interval():
+def test_a03_the_clock_starts_a_checkpoint_each_interval():
     rig = Rig()
     assert rig.after(INTERVAL_MS - 1) == ()
     (inject,) = orders(rig.after(1), InjectBarrier)
     assert inject == InjectBarrier(
-        attempt=ATTEMPT, checkpoint=CheckpointId(RESTORED + 1), kind=CheckpointKind.PERIODIC
+        attempt=ATTEMPT,
+        checkpoint=CheckpointId(RESTORED + 1),
+        kind=CheckpointKind.PERIODIC,
+        decided=RESTORED,
     )
     assert orders(rig.after(0), InjectBarrier) == [], "not twice"
 
 
-def test_a_whole_checkpoint_goes_in_order_and_everybody_is_told():
+def test_a01_a14_a_whole_checkpoint_goes_in_order_and_everybody_is_told():
     rig = Rig()
     checkpoint = rig.start()
     assert rig.acknowledge(checkpoint, READ, states=[state("s")]) == ()
@@ -94,7 +97,7 @@ def test_a_whole_checkpoint_goes_in_order_and_everybody_is_told():
     assert answer == Answer(number=1, checkpoint=checkpoint)
 
 
-def test_what_was_published_is_what_the_next_checkpoint_expects():
+def test_a14_what_was_published_is_what_the_next_checkpoint_expects():
     rig = Rig()
     first = rig.start()
     rig.complete(first, outbox(first, rows=5))
@@ -209,7 +212,7 @@ def test_r01_a_lost_place_stops_quietly_and_whoever_waits_is_told():
     assert some(rig.ask(number=3), Answer) == [], "it is over"
 
 
-def test_requests_wait_in_order_and_one_too_many_is_refused_by_name():
+def test_a04_requests_wait_in_order_and_one_too_many_is_refused_by_name():
     rig = Rig()
     first = rig.start(number=1)
     for number in range(2, REQUESTS_MAX + 2):
@@ -244,7 +247,7 @@ def test_r23_a_failed_copy_is_refused_and_the_job_goes_on():
     rig.complete(rig.start(number=2))
 
 
-def test_when_all_input_has_ended_the_next_checkpoint_is_the_last():
+def test_a04_a05_when_all_input_has_ended_the_next_checkpoint_is_the_last():
     rig = Rig()
     assert rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=READ)) == ()
     (inject,) = orders(rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=WRITE)), InjectBarrier)
@@ -252,7 +255,7 @@ def test_when_all_input_has_ended_the_next_checkpoint_is_the_last():
     assert rig.complete(inject.checkpoint, outbox(inject.checkpoint))[-1] == EndJob(finished=True)
 
 
-def test_a_bounded_job_ends_though_the_report_of_an_end_was_lost():
+def test_a05_a_bounded_job_ends_though_the_report_of_an_end_was_lost():
     """Seed 25 of the simulated event-time job: an acknowledgement says it too."""
     rig = Rig()
     rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=READ))
@@ -264,7 +267,7 @@ def test_a_bounded_job_ends_though_the_report_of_an_end_was_lost():
     assert inject.kind is CheckpointKind.LAST
 
 
-def test_the_end_of_a_bounded_job_is_never_refused_though_many_wait():
+def test_a04_the_end_of_a_bounded_job_is_never_refused_though_many_wait():
     rig = Rig()
     first = rig.start(number=1)
     for number in range(2, REQUESTS_MAX + 2):

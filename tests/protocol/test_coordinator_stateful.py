@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -102,9 +103,11 @@ class Part:
 
 
 class CoordinatorUnderFaults(RuleBasedStateMachine):
+    concurrent = 1
+
     def __init__(self) -> None:
         super().__init__()
-        self.rig = Rig(subtasks=SUBTASKS, publishers=PUBLISHERS, tolerated=3)
+        self.rig = Rig(subtasks=SUBTASKS, publishers=PUBLISHERS, tolerated=3, concurrent=self.concurrent)
         self.parts = [Part(s, p) for s, p in zip(SUBTASKS, PUBLISHERS, strict=True)]
         self.wire: list[tuple[str, Any]] = []
         """Messages under way: to "coordinator", to "publisher", or to a subtask by number."""
@@ -353,8 +356,15 @@ class CoordinatorUnderFaults(RuleBasedStateMachine):
         raise AssertionError("stuck: neither a checkpoint nor an end")
 
 
-def test_r09_r13_r21_r25_in_any_order_of_events():
+class Overlapping(CoordinatorUnderFaults):
+    """Several checkpoints under way at once."""
+
+    concurrent = 3
+
+
+@pytest.mark.parametrize("world", [CoordinatorUnderFaults, Overlapping])
+def test_r09_r13_r21_r25_a06_in_any_order_of_events(world: type[RuleBasedStateMachine]):
     run_state_machine_as_test(
-        CoordinatorUnderFaults,
+        world,
         settings=settings(max_examples=300, stateful_step_count=60, deadline=None),
     )

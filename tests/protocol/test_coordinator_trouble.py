@@ -68,7 +68,7 @@ def ignored(actions) -> list[str]:
 # --- given up
 
 
-def test_a_declined_checkpoint_is_aborted_everywhere_and_its_files_are_condemned():
+def test_a13_a_declined_checkpoint_is_aborted_everywhere_and_its_files_are_condemned():
     rig = Rig()
     checkpoint = rig.start()
     rig.acknowledge(checkpoint, WRITE, states=[state("s")], outboxes=[outbox(checkpoint)])
@@ -82,7 +82,7 @@ def test_a_declined_checkpoint_is_aborted_everywhere_and_its_files_are_condemned
     assert "read[0]" in answer.refused
 
 
-def test_an_expired_checkpoint_names_who_is_missing():
+def test_a06_a13_an_expired_checkpoint_names_who_is_missing():
     rig = Rig()
     checkpoint = rig.start()
     rig.acknowledge(checkpoint, READ)
@@ -92,7 +92,7 @@ def test_an_expired_checkpoint_names_who_is_missing():
     assert "read[0]" not in answer.refused
 
 
-def test_tolerated_failures_in_a_row_are_counted_and_one_success_resets_them():
+def test_a16_tolerated_failures_in_a_row_are_counted_and_one_success_resets_them():
     rig = Rig(tolerated=2)
     for _ in range(2):
         assert not some(decline(rig, rig.start()), FailAttempt)
@@ -103,7 +103,7 @@ def test_tolerated_failures_in_a_row_are_counted_and_one_success_resets_them():
     assert "disk full" in failure.reason
 
 
-def test_an_id_is_never_given_twice_by_an_attempt():
+def test_a01_an_id_is_never_given_twice_by_an_attempt():
     rig = Rig(tolerated=9)
     ids = [rig.start()]
     for _ in range(4):
@@ -129,7 +129,7 @@ def test_r21_messages_of_another_attempt_do_nothing():
     assert some(rig.acknowledge_all(checkpoint), Decide), "the checkpoint still needs, and has, its own"
 
 
-def test_a_doubled_acknowledgement_counts_once():
+def test_a15_a_doubled_acknowledgement_counts_once():
     rig = Rig()
     checkpoint = rig.start()
     rig.acknowledge(checkpoint, READ)
@@ -140,7 +140,7 @@ def test_a_doubled_acknowledgement_counts_once():
     assert ignored(rig.acknowledge(checkpoint, WRITE)) == ["decided already"]
 
 
-def test_an_acknowledgement_of_an_unknown_subtask_counts_nothing():
+def test_a15_an_acknowledgement_of_an_unknown_subtask_counts_nothing():
     rig = Rig()
     checkpoint = rig.start()
     rig.acknowledge(checkpoint, READ)
@@ -158,7 +158,7 @@ def test_r22_a_late_acknowledgement_of_an_aborted_checkpoint_condemns_its_files(
     assert rig.acknowledge(second, READ) == (), "and the next one is not touched"
 
 
-def test_late_declines_and_publications_are_results():
+def test_a15_late_declines_and_publications_are_results():
     rig = Rig()
     checkpoint = rig.start()
     order = rig.decided(checkpoint, outbox(checkpoint))
@@ -171,7 +171,7 @@ def test_late_declines_and_publications_are_results():
     assert ignored(rig.do(SubtaskRunning(attempt=ATTEMPT, subtask=READ))) == ["runs already"]
 
 
-def test_nothing_happens_any_more_when_the_attempt_is_over():
+def test_a02_nothing_happens_any_more_when_the_attempt_is_over():
     rig = Rig(tolerated=0)
     decline(rig, rig.start())
     assert ignored(rig.ask()) == ["the attempt is over"]
@@ -261,7 +261,7 @@ def test_r24_input_that_ends_during_a_stop_that_fails_still_ends_the_job():
     assert rig.complete(inject.checkpoint)[-1] == EndJob(finished=True)
 
 
-def test_a_last_checkpoint_that_fails_is_tried_again():
+def test_a05_a_last_checkpoint_that_fails_is_tried_again():
     rig = Rig()
     for subtask in SUBTASKS:
         rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=subtask))

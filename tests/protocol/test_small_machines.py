@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processor.errors import EngineBug
 from processor.ids import CheckpointId
-from processor.protocol.failure_manager import FailureManager
+from processor.protocol.failure_manager import FailureManager, GivenUp
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.pacing import Pacing, PacingPolicy
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
@@ -23,7 +23,7 @@ def pacing(*, interval_ms: int = 100, min_pause_ms: int = 0, initial_delay_ms: i
     )
 
 
-def test_nothing_is_due_before_it_starts_or_after_it_stops():
+def test_a02_nothing_is_due_before_it_starts_or_after_it_stops():
     pace = pacing()
     assert not pace.due(10**9)
     assert pace.next_ms() is None
@@ -34,7 +34,7 @@ def test_nothing_is_due_before_it_starts_or_after_it_stops():
 
 
 @given(late=st.lists(st.integers(0, 350), max_size=30))
-def test_triggers_do_not_drift_whatever_the_delays(late):
+def test_a03_triggers_do_not_drift_whatever_the_delays(late):
     """Each is due at a multiple of the interval, one at a time; those missed are not caught up."""
     pace = pacing()
     pace.start(1_000)
@@ -51,14 +51,14 @@ def test_triggers_do_not_drift_whatever_the_delays(late):
         assert not pace.due(now_ms), "not twice"
 
 
-def test_a_checkpoint_by_hand_does_not_move_the_clocks_ones():
+def test_a03_a_checkpoint_by_hand_does_not_move_the_clocks_ones():
     pace = pacing()
     pace.start(1_000)
     pace.triggered(1_010)
     assert pace.next_ms() == 1_030
 
 
-def test_the_least_pause_is_kept_after_the_end_of_the_one_before():
+def test_a03_the_least_pause_is_kept_after_the_end_of_the_one_before():
     pace = pacing(min_pause_ms=150)
     pace.start(1_000)
     pace.triggered(1_030)
@@ -83,15 +83,15 @@ def test_r09_who_is_pressed_does_not_wait_and_is_served_once():
 
 
 @pytest.mark.parametrize("tolerated", [0, 1, 3])
-def test_one_failure_more_than_tolerated_in_a_row_is_too_many(tolerated):
+def test_a16_one_failure_more_than_tolerated_in_a_row_is_too_many(tolerated):
     failures = FailureManager(tolerated)
     for _ in range(2):
         for _ in range(tolerated):
-            assert not failures.failed()
+            assert not failures.failed(GivenUp.DECLINED)
         failures.succeeded()
     for _ in range(tolerated):
-        assert not failures.failed()
-    assert failures.failed()
+        assert not failures.failed(GivenUp.DECLINED)
+    assert failures.failed(GivenUp.DECLINED)
 
 
 def strategy() -> RestartStrategy:

@@ -1,8 +1,9 @@
-"""tests/RULES.md: which tests show which rule of exactly-once and which case. Written and read here.
+"""tests/RULES.md: which tests show which rule of exactly-once, which part and which case. Written and read here.
 
     python -m tests.style.rules_table        writes the table anew from the names of the tests
 
-A test names what it shows: `test_r09_...`, `test_r08_r11_...`, `test_r10_to_r18_...`, `test_case_16_...`.
+A test names what it shows: `test_r09_...`, `test_r08_r11_...`, `test_r10_to_r18_...`, `test_a05_...` for a part,
+`test_case_16_...`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,26 @@ RULES: Mapping[str, str] = {
     "R31": "Assumptions are checked at start",
 }
 
+PARTS: Mapping[str, str] = {
+    "A1": "Checkpoint coordinator: owns ids, checkpoints under way, failures, statistics",
+    "A2": "Activation: checkpoints start only while every subtask runs",
+    "A3": "Periodic scheduling: interval, first delay, least pause, how many at once, backlog; no drift",
+    "A4": "Trigger entry: one queue of requests, refusals by name",
+    "A5": "Checkpoint plan: also with sources that have ended",
+    "A6": "Pending checkpoint: ends exactly once",
+    "A7": "Participants on the coordinator's side, before barriers go out",
+    "A8": "Barrier injection between two records, with the place of the next",
+    "A9": "Barrier propagation and alignment",
+    "A10": "Alignment timer and unaligned checkpoints",
+    "A11": "Task snapshot: barrier on, short cut, the rest in the background",
+    "A12": "Acknowledgement: handles and metrics",
+    "A13": "Decline, expiry, abort: everyone is told, and frees what it held",
+    "A14": "Completion: decision, publishing, record, news, clean-up, statistics",
+    "A15": "Late, doubled, unknown messages are results",
+    "A16": "Failure manager: failures in a row, reasons kept apart",
+    "A18": "Statistics: counts, history, percentiles",
+}
+
 CASES: Mapping[str, str] = {
     "case 1": "crash between the decision and the publish",
     "case 2": "a keyed count after kills is exact",
@@ -82,8 +103,9 @@ CASES: Mapping[str, str] = {
 
 UNREACHABLE: Mapping[str, str] = {
     "R29": "there is no cluster runtime yet, and so nothing of Ray to test",
+    "A10": "barriers do not overtake yet",
 }
-"""Rules that nothing reaches yet, and why."""
+"""Rules and parts that nothing reaches yet, and why."""
 
 ALSO: Mapping[str, tuple[str, ...]] = {
     "case 2": ("tests/integration/test_audit.py::test_random_kills_of_every_combination",),
@@ -95,6 +117,7 @@ ALSO: Mapping[str, tuple[str, ...]] = {
 }
 """Tests whose names say something else, and that show a case all the same."""
 
+_PART = re.compile(r"_a(\d\d)(?=_|$)")
 _RULE = re.compile(r"_r(\d\d)(?:_to_r(\d\d))?(?=_|$)")
 _CASE = re.compile(r"_case_(\d\d)(?=_|$)")
 _LINE = re.compile(r"^- \[`(?P<file>[^`]+)`\]\([^)]*\): (?P<tests>.*)$")
@@ -110,10 +133,12 @@ class TestName:
     name: str
 
     def shows(self) -> Iterator[str]:
-        """The rules and cases that its name names, such as "R9" and "case 16"."""
+        """The rules, parts and cases that its name names, such as "R9", "A5" and "case 16"."""
         for first, last in _RULE.findall(self.name):
             for number in range(int(first), int(last or first) + 1):
                 yield f"R{number}"
+        for number in _PART.findall(self.name):
+            yield f"A{int(number)}"
         for number in _CASE.findall(self.name):
             yield f"case {int(number)}"
 
@@ -129,7 +154,7 @@ def all_tests() -> frozenset[TestName]:
 
 
 def by_rule() -> dict[str, set[TestName]]:
-    """What shows each rule and case, by the names of the tests and by ALSO."""
+    """What shows each rule, part and case, by the names of the tests and by ALSO."""
     found: dict[str, set[TestName]] = {}
     for test in all_tests():
         for what in test.shows():
@@ -143,7 +168,7 @@ def table() -> str:
     """The text of tests/RULES.md."""
     found = by_rule()
     parts = [
-        "# Rules and cases, and the tests that show them",
+        "# Rules, parts and cases, and the tests that show them",
         "",
         (
             "Written by `python -m tests.style.rules_table` from the names of the tests; "
@@ -153,6 +178,9 @@ def table() -> str:
         "",
         "## Rules of exactly-once",
         *_section(RULES, found),
+        "",
+        "## Parts: barriers and the checkpoint coordinator",
+        *_section(PARTS, found),
         "",
         "## Cases: faults that users of other stream processors reported",
         *_section(CASES, found),
@@ -176,7 +204,7 @@ def _section(named: Mapping[str, str], found: Mapping[str, set[TestName]]) -> It
 
 
 def listed() -> dict[str, set[TestName]]:
-    """What the table says now: rule or case -> the tests it lists."""
+    """What the table says now: rule, part or case -> the tests it lists."""
     found: dict[str, set[TestName]] = {}
     now: set[TestName] = set()
     for line in TABLE.read_text().splitlines():

@@ -9,7 +9,10 @@ from tests.simulation.chosen import command, run
 
 FAILED_ONCE = {
     ("copy", 39): "a seal took a place that retention had freed: storage/test_decision_log, test_r07_…",
-    ("copy", 49): "a late order to publish read a deleted outbox as damage: unit/runtime/test_worker",
+    (
+        "copy",
+        49,
+    ): "a late order to publish read a deleted outbox as damage: unit/runtime/test_worker, test_r13_a_late_…",
     ("copy", 122): "a stop that asked a process which was restarting",
     (
         "event-time",
@@ -17,7 +20,10 @@ FAILED_ONCE = {
     ): "the lost report of an end, and a job that never ended: protocol/test_coordinator_checkpoint",
     ("restore", 3): "a savepoint that could not be written ends the job all the same",
     ("restore", 4): "the audit compared the wrong checkpoint behind a rewind",
-    ("timers", 16): "a lost report of a start costs the whole time-out of starting",
+    (
+        "timers",
+        16,
+    ): "a lost report of a start cost the whole time-out of starting: unit/runtime/test_worker, test_a02_…",
     ("timers", 19): "timestamps more than an hour ahead of the brokers are refused for good",
 }
 

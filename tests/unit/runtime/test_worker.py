@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from processor.errors import LogConflict, Unavailable
@@ -9,17 +11,19 @@ from processor.fault_points import no_faults
 from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId, StepName
 from processor.protocol.entries import OutboxFile
 from processor.protocol.messages import (
+    AllRunning,
     CheckpointDecided,
     CheckpointKind,
     InjectBarrier,
     Publication,
     PublicationDone,
     PublicationUnanswered,
+    RefreshMarkers,
     SubtaskPressed,
     SubtaskRunning,
 )
 from processor.records.rows import RowBlock
-from processor.runtime.worker import Worker
+from processor.runtime.worker import RUNNING_AGAIN_MS, Worker
 from processor.storage.outbox import OutboxWriter, encode_block
 from processor.task.publication import PublishTools
 from tests.unit.operators.kit import SetClock
@@ -105,6 +109,23 @@ def test_it_says_that_its_subtasks_run():
     assert [type(report) for report in bench.reports] == [SubtaskRunning] * 2
 
 
+def test_a02_that_subtasks_run_is_said_again_until_the_coordinator_knows():
+    bench = Bench(Source({"a/0": []}))
+    bench.worker.start()
+    for passed_ms in (0, RUNNING_AGAIN_MS - 1):
+        bench.worker.tick(1_000 + passed_ms)
+    assert len(bench.reports) == 1
+    bench.worker.tick(1_000 + RUNNING_AGAIN_MS)
+    bench.worker.tick(1_000 + 2 * RUNNING_AGAIN_MS)
+    assert bench.reports == [SubtaskRunning(attempt=ATTEMPT, subtask=bench.sources[0].rig.subtask.id)] * 3
+    bench.worker.handle(AllRunning(attempt=Attempt(9)))
+    bench.worker.tick(1_000 + 3 * RUNNING_AGAIN_MS)
+    assert len(bench.reports) == 4, "an answer of another attempt is none"
+    bench.worker.handle(AllRunning(attempt=ATTEMPT))
+    bench.worker.tick(1_000 + 9 * RUNNING_AGAIN_MS)
+    assert len(bench.reports) == 4
+
+
 def test_a_turn_steps_every_subtask_and_says_whether_anything_was_done():
     bench = Bench(Source({"a/0": ["x"]}), Source({"b/0": ["y"]}))
     assert bench.worker.step()
@@ -161,6 +182,40 @@ def test_a_doubled_order_publishes_once():
     bench.executor.settle()
     assert bench.outside.rows() == [b"a"]
     assert [type(report) for report in bench.reports] == [PublicationDone] * 2
+
+
+def test_r13_a_late_order_to_publish_does_nothing_once_a_newer_one_came():
+    """What it asks for is out, and its outbox may be deleted: reading it would look like damage."""
+    bench = Bench()
+    first, second = bench.order(2, "a"), bench.order(3, "b")
+    second = replace(
+        second, publications=tuple(replace(p, expected=marker(2, 1)) for p in second.publications)
+    )
+    for order in (first, second):
+        bench.worker.handle(order)
+        bench.executor.settle()
+    bench.files.content.clear()
+    bench.worker.handle(first)
+    bench.executor.settle()
+    assert bench.outside.rows() == [b"a", b"b"]
+    assert bench.failures == []
+    assert len(bench.reports) == 2
+
+
+def test_r14_a_late_refresh_of_a_marker_that_has_moved_on_is_dropped():
+    """It would find a marker it does not know, and take it for somebody else's."""
+    bench = Bench()
+    bench.worker.handle(bench.order(2, "a"))
+    bench.executor.settle()
+    lanes = len(bench.executor.lanes)
+    old = RefreshMarkers(attempt=ATTEMPT, markers=((publisher(), marker(1, 0)),))
+    bench.worker.handle(old)
+    assert len(bench.executor.lanes) == lanes
+    bench.worker.handle(RefreshMarkers(attempt=ATTEMPT, markers=((publisher(), marker(2, 1)),)))
+    bench.executor.settle()
+    assert len(bench.executor.lanes) == lanes + 1, "the one that is out is written again"
+    assert bench.failures == []
+    assert bench.outside.markers[publisher()] == marker(2, 1)
 
 
 def test_r13_publishes_of_one_identity_are_one_lane_and_identities_are_apart():

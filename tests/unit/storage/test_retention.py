@@ -41,6 +41,7 @@ def made(place: int, number: int, **more) -> CheckpointEntry:
 
 
 FIVE = log_of(seal(1, 1), *[made(number + 1, number) for number in range(1, 6)])
+NEWEST = CheckpointId(5)
 ALL_FILES = {file.name for entry in FIVE.checkpoints() for file in entry.files()}
 
 
@@ -68,7 +69,13 @@ def test_r07_after_a_rewind_the_branch_left_is_kept_until_the_new_one_has_checkp
 def test_r22_an_entry_condemns_what_falls_out_of_retention_and_what_is_published():
     new = made(7, 6)
     names = condemned_by(
-        FIVE, new, retained=2, published=published(5), given_up=["a1/c-0/aborted"], present=ALL_FILES
+        FIVE,
+        new,
+        retained=2,
+        published=published(5),
+        given_up=["a1/c-0/aborted"],
+        present=ALL_FILES,
+        needed_from=NEWEST,
     )
     states = [f"a1/c-0/s{number}" for number in range(1, 5)]
     outboxes = [f"a1/c-0/o{number}" for number in range(1, 6)]
@@ -78,7 +85,9 @@ def test_r22_an_entry_condemns_what_falls_out_of_retention_and_what_is_published
 def test_r07_outboxes_that_are_not_known_to_be_out_stay():
     new = made(7, 6)
     for note in (published(4), None):
-        names = condemned_by(FIVE, new, retained=2, published=note, given_up=[], present=ALL_FILES)
+        names = condemned_by(
+            FIVE, new, retained=2, published=note, given_up=[], present=ALL_FILES, needed_from=NEWEST
+        )
         assert "a1/c-0/o5" not in names
         assert "a1/c-0/o1" in names  # of a checkpoint that is not kept at all
 
@@ -87,16 +96,39 @@ def test_r22_what_the_new_entry_names_is_never_condemned():
     """Undecided outboxes go along (R9), and a snapshot may share files with an aborted one."""
     new = checkpoint(7, 1, 6, states=("a1/c-0/s1", "a1/c-0/s6"), outboxes=("a1/c-0/aborted",))
     names = condemned_by(
-        FIVE, new, retained=2, published=published(5), given_up=["a1/c-0/aborted"], present=ALL_FILES
+        FIVE,
+        new,
+        retained=2,
+        published=published(5),
+        given_up=["a1/c-0/aborted"],
+        present=ALL_FILES,
+        needed_from=NEWEST,
     )
     assert not {"a1/c-0/s1", "a1/c-0/s6", "a1/c-0/aborted"} & set(names)
+
+
+def test_r22_state_that_a_snapshot_under_way_may_build_on_is_not_condemned():
+    """Checkpoint 6 is decided while 7 and 8 are under way, cut when 3 was the newest decided one."""
+    names = condemned_by(
+        FIVE, made(7, 6), retained=2, published=published(5), given_up=["a1/c-0/s3"], present=ALL_FILES,
+        needed_from=CheckpointId(3),
+    )  # fmt: skip
+    states = {name for name in names if "/s" in name}
+    assert states == {"a1/c-0/s1", "a1/c-0/s2"}
+    assert "a1/c-0/o3" in names, "its output is out, and nothing builds on it"
 
 
 def test_r22_what_is_condemned_or_gone_is_not_condemned_again():
     last = replace(FIVE.checkpoints()[-1], condemned=("a1/c-0/s1",))
     log = log_of(*FIVE.entries[:-1], last)
     names = condemned_by(
-        log, made(7, 6), retained=2, published=None, given_up=[], present=ALL_FILES - {"a1/c-0/s2"}
+        log,
+        made(7, 6),
+        retained=2,
+        published=None,
+        given_up=[],
+        present=ALL_FILES - {"a1/c-0/s2"},
+        needed_from=NEWEST,
     )
     assert "a1/c-0/s1" not in names
     assert "a1/c-0/s2" not in names
@@ -228,7 +260,7 @@ class Life:
             states=(self.write("state"),),
             outboxes=tuple(self.undecided),
         )
-        entry = self.retention.complete(plain, self.note)
+        entry = self.retention.complete(plain, self.note, needed_from=plain.checkpoint)
         self.take(entry)
         self.next_number += 1
         self.undecided = []

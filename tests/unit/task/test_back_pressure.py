@@ -53,6 +53,7 @@ class Flow:
                 bounded=True,
                 owns=lambda split: True,
                 count=lambda name, number: None,
+                backlog_after_ms=10_000,
             )
             rig.subtask.connect(intake)
             intake.restore({split: Position(next=0, end=records)}, {})

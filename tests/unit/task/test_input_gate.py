@@ -85,7 +85,7 @@ def test_a_channel_that_delivered_the_barrier_waits_for_the_others():
     assert gate.all() == ["cut 1", (0, "after"), (1, "b3")]
 
 
-def test_the_alignment_time_is_from_the_first_barrier_to_the_last():
+def test_a09_the_alignment_time_is_from_the_first_barrier_to_the_last():
     gate = Gate(2).put(0, barrier(1))
     gate.now_ms = 100
     assert gate.all() == []
@@ -116,7 +116,7 @@ def test_r26_the_barrier_of_an_aborted_checkpoint_is_late():
     assert gate.put(0, barrier(2)).put(1, barrier(2)).all() == ["cut 2"]
 
 
-def test_barriers_still_come_behind_the_end_of_input():
+def test_a09_barriers_still_come_behind_the_end_of_input():
     gate = Gate(2).put(0, EndOfInput(), barrier(1)).put(1, batch("b"), barrier(1), EndOfInput())
     assert gate.all() == [(1, "b"), "cut 1", "ended"]
 

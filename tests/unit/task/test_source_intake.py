@@ -14,12 +14,14 @@ from processor.protocol.messages import (
     InjectBarrier,
     ResumeSources,
     SubtaskEnded,
+    SubtaskReads,
 )
 from processor.records.elements import MAX_TIME_MS
 from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
 from tests.unit.task.kit import ATTEMPT, ListReader, PassOn, Rig
 
 READ = StepName("read")
+BACKLOG_AFTER_MS = 500
 
 
 class Source:
@@ -57,6 +59,7 @@ class Source:
             bounded=bounded,
             owns=owns,
             count=lambda name, number: self.counted.update({name: number}),
+            backlog_after_ms=BACKLOG_AFTER_MS,
         )
         self.rig.subtask.connect(self.intake)
         if places is None:
@@ -85,7 +88,7 @@ def test_one_poll_a_step_and_records_are_counted():
     assert source.counted == {"records_in": 3}
 
 
-def test_a_barrier_goes_between_two_polls_with_the_places_of_the_next_records():
+def test_a08_a_barrier_goes_between_two_polls_with_the_places_of_the_next_records():
     source = Source({"a/0": ["x", "y", "z"], "b/0": ["u"]})
     source.rig.step()
     source.inject(1)
@@ -128,12 +131,28 @@ def test_r26_late_and_aborted_barriers_are_not_injected():
     assert [sent for sent in source.rig.sent() if sent != "idle"] == ["barrier 2"]
 
 
-def test_a_newer_barrier_takes_the_place_of_one_that_was_not_injected_yet():
+def test_a08_barriers_of_checkpoints_that_overlap_go_in_by_their_ids_whatever_the_order_of_their_orders():
     source = Source({"a/0": []})
-    source.inject(1)
-    source.inject(2)
+    for checkpoint in (2, 1, 2, 3):
+        source.inject(checkpoint)
     source.rig.run()
-    assert [ack.checkpoint for ack in source.rig.acknowledged()] == [2]
+    assert [ack.checkpoint for ack in source.rig.acknowledged()] == [1, 2, 3]
+
+
+def test_a03_a_source_that_finds_records_at_every_look_for_long_reads_a_backlog_until_it_finds_none():
+    source = Source({"a/0": ["x"] * 6}, records_max=2)
+    told = lambda: [r.backlog for r in source.rig.reports if isinstance(r, SubtaskReads)]  # noqa: E731
+    source.rig.step()
+    source.rig.clock.now_ms += BACKLOG_AFTER_MS - 1
+    source.rig.step()
+    assert told() == []
+    source.rig.clock.now_ms += 1
+    source.rig.step()
+    assert told() == [True]
+    source.inject(1)
+    source.rig.run()
+    assert told() == [True, False]
+    assert [ack.backlog for ack in source.rig.acknowledged()] == [True]
 
 
 # --- stop (R24)
@@ -292,7 +311,7 @@ def test_an_ended_split_holds_event_time_of_the_others_no_more():
     assert 60 in source.rig.sent()
 
 
-def test_an_ended_source_still_takes_part_in_checkpoints():
+def test_a05_an_ended_source_still_takes_part_in_checkpoints():
     source = Source({"a/0": ["x"]}, bounded=True)
     source.rig.run()
     source.inject(1, CheckpointKind.LAST)

@@ -12,9 +12,11 @@ from processor.operators.operator import EMPTY_SNAPSHOT, OperatorSnapshot
 from processor.operators.outbox_sink import OutboxSink
 from processor.protocol.messages import (
     AbortCheckpoint,
+    AcknowledgementMetrics,
     CheckpointCompleted,
     CheckpointDecided,
     CheckpointKind,
+    InjectBarrier,
     SubtaskPressed,
 )
 from processor.records.batch import Batch
@@ -56,6 +58,30 @@ class Inner:
         order = CheckpointDecided(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), publications=())
         self.rig.subtask.handle(order)
 
+    def inject(self, checkpoint: int, *, decided: int) -> None:
+        """The order, which tells a subtask without sources only that it comes."""
+        order = InjectBarrier(
+            attempt=ATTEMPT,
+            checkpoint=CheckpointId(checkpoint),
+            kind=CheckpointKind.PERIODIC,
+            decided=CheckpointId(decided),
+        )
+        self.rig.subtask.handle(order)
+
+
+class Told(PassOn):
+    """Remembers what became of checkpoints."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, int]] = []
+
+    def completed(self, checkpoint: CheckpointId) -> None:
+        self.heard.append(("completed", checkpoint))
+
+    def aborted(self, checkpoint: CheckpointId) -> None:
+        self.heard.append(("aborted", checkpoint))
+
 
 class Failing(PassOn):
     """Its completions raise what they are told to."""
@@ -83,7 +109,7 @@ class Failing(PassOn):
 # --- the cut
 
 
-def test_the_barrier_goes_on_before_the_snapshot_is_written():
+def test_a11_the_barrier_goes_on_before_the_snapshot_is_written():
     inner = Inner().feed(batch("a"), barrier(1), batch("b"))
     assert inner.rig.sent() == [["a"], "barrier 1", ["b"]]
     assert inner.rig.reports == [], "nothing is written in the subtask's thread"
@@ -117,7 +143,7 @@ def test_r09_reading_up_to_a_barrier_goes_on_though_the_outbox_is_full():
     assert inner.rig.sent() == [["a"], "barrier 1"]
 
 
-def test_a_completion_that_fails_declines_by_name_and_discards():
+def test_a13_a_completion_that_fails_declines_by_name_and_discards():
     operator = Failing(Unavailable("no space left on device"))
     inner = Inner(operator).feed(barrier(1))
     (declined,) = inner.rig.declined()
@@ -162,6 +188,50 @@ def test_late_news_of_decisions_and_completions_do_nothing_bad():
         inner.abort(1)
     inner.feed(barrier(2))
     assert inner.rig.acknowledged()[-1].snapshot.outboxes == ()
+
+
+def test_a14_operators_hear_of_a_completed_and_of_an_aborted_checkpoint_once_and_in_order():
+    told = Told()
+    inner = Inner(told)
+    for checkpoint in (1, 1, 3, 2, 3):
+        inner.rig.subtask.handle(CheckpointCompleted(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint)))
+        inner.abort(checkpoint + 10)
+    assert told.heard == [
+        ("completed", 1), ("aborted", 11), ("completed", 3), ("aborted", 13),
+    ]  # fmt: skip
+
+
+def test_r22_the_order_for_a_barrier_tells_of_the_decision_whose_news_was_lost():
+    inner = Inner(OutboxSink(MemorySink(Outside())))
+    inner.feed(batch("a"), barrier(1))
+    inner.inject(2, decided=1)
+    ack = inner.feed(batch("b"), barrier(2)).rig.acknowledged()[-1]
+    assert [box.cut for box in ack.snapshot.outboxes] == [2]
+    assert ack.built_on == 1
+    inner.inject(3, decided=0)  # late
+    assert inner.feed(barrier(3)).rig.acknowledged()[-1].built_on == 1
+
+
+def test_a12_an_acknowledgement_says_how_long_its_parts_took_and_how_much_it_wrote():
+    inner = Inner(OutboxSink(MemorySink(Outside())), channels=2)
+    clock = inner.rig.clock
+    inner.inject(1, decided=0)
+    clock.now_ms += 30
+    inner.feed(batch("a"), barrier(1))
+    clock.now_ms += 20
+    inner.feed(barrier(1), channel=1)
+    clock.now_ms += 5
+    (ack,) = inner.rig.acknowledged()
+    (box,) = ack.snapshot.outboxes
+    assert ack.metrics == AcknowledgementMetrics(
+        start_delay_ms=30,
+        alignment_ms=20,
+        synchronous_ms=0,
+        asynchronous_ms=5,
+        outbox_bytes=box.file.bytes,
+        files=1,
+    )
+    assert ack.metrics.bytes == box.file.bytes
 
 
 # --- pressure
