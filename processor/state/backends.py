@@ -10,7 +10,7 @@ from threading import Lock
 from processor.contracts.snapshot_format import SnapshotFormat
 from processor.contracts.state_store import KeyedState, KeyedStateRequest
 from processor.ids import escape_name
-from processor.state.keyed_state import LayeredState
+from processor.state.keyed_state import StepState
 from processor.state.memory_store import MemoryStore
 from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.rocksdb_store import RocksDbOptions, RocksDbStore
@@ -34,7 +34,7 @@ class MemoryBackend:
 
     def open(self, request: KeyedStateRequest) -> KeyedState:
         """See ``StateBackend.open``."""
-        return LayeredState(
+        return StepState(
             request,
             MemoryStore(request.key_groups, request.max_parallelism),
             self._snapshots,
@@ -75,7 +75,7 @@ class RocksDbBackend:
             key_groups=request.key_groups,
         )
         try:
-            return LayeredState(request, store, self._snapshots, cache_entries_max=self._cache_entries_max)
+            return StepState(request, store, self._snapshots, cache_entries_max=self._cache_entries_max)
         except BaseException:
             store.close()  # a restore that failed leaves no directory behind
             raise

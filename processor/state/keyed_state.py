@@ -18,7 +18,8 @@ from processor.ids import CheckpointId, FileRef
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
-from processor.state.batch_cache import BatchCache, FrozenPart, StoreTable
+from processor.state.batch_cache import BatchCache
+from processor.state.front import FrozenPart, StoreTable
 from processor.state.memory_store import TimerTable
 from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import (
@@ -80,7 +81,7 @@ class _Undecided:
     completion: SnapshotCompletion
 
 
-class LayeredState:
+class StepState:
     """The KeyedState of both backends."""
 
     def __init__(

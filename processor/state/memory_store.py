@@ -18,7 +18,7 @@ from processor.contracts.state_store import TableSpec
 from processor.ids import KeyGroupRange
 from processor.invariant import invariant
 from processor.records.batch import Key
-from processor.state.batch_cache import Entries
+from processor.state.front import Entries
 from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise

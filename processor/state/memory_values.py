@@ -1,7 +1,7 @@
 """All values of one table in memory, for the subtask's thread alone; the completion has its own dict of them.
 
-Layers (``batch_cache``) would save the second dict, and cost three lookups where this takes one: of a keyed
-job's records nearly every one reads a value. Both dicts hold the same objects.
+To share one dict with the completion would take layers, and a lookup in each: of a keyed job's records nearly
+every one reads a value. Both dicts hold the same objects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from processor.state.batch_cache import Entries, FrozenPart, StoreTable
+from processor.state.front import Front, StoreTable
 from processor.state.stored_keys import StoredKey
 
 
@@ -21,48 +21,20 @@ class InMemoryTable(StoreTable, Protocol):
         ...
 
 
-class MemoryValues:
-    """One table of one step in one subtask. All methods are those of the subtask's thread (S).
+class MemoryValues(Front):
+    """See ``Front``. Nothing is ever looked for in the store, and nothing evicted."""
 
-    ``put`` writes twice: the value, and that it changed. The cut hands the dict of changes to the
-    completion's thread (C), which brings its own dict up to date with it; neither reads the other's dict.
-    """
-
-    __slots__ = ("_frozen", "_store", "_values", "changed", "get")
+    __slots__ = ("_memory", "get")
 
     def __init__(self, store: InMemoryTable) -> None:
-        self._store = store
-        self._values: Entries = {}
+        super().__init__(store)
+        self._memory = store
         self.get: Callable[[StoredKey], Any] = self._values.get
         """The value, None when there is none: the dict's own method."""
-        self.changed: Entries = {}
-        self._frozen: tuple[FrozenPart, ...] = ()
 
     def restored(self) -> None:
         """The store has taken all of the snapshots."""
-        self._values.update(self._store.entries())
-
-    def put(self, key: StoredKey, value: Any) -> None:
-        """None is a deletion."""
-        if value is None:
-            self.remove(key)
-        else:
-            self._values[key] = value
-            self.changed[key] = value
-
-    def checked_put(
-        self, classes: frozenset[type], misfit: Callable[[object], Exception]
-    ) -> Callable[[StoredKey, Any], None]:
-        """``put`` that refuses a value whose class is none of these."""
-        values = self._values
-
-        def put(key: StoredKey, value: Any) -> None:
-            if value.__class__ not in classes:
-                raise misfit(value)
-            values[key] = value
-            self.changed[key] = value
-
-        return put
+        self._values.update(self._memory.entries())
 
     def remove(self, key: StoredKey) -> None:
         self._values.pop(key, None)
@@ -79,28 +51,7 @@ class MemoryValues:
 
     def _below(self, key: StoredKey) -> bool:
         """Whether the completion's dict has the key, or is about to."""
-        for part in self._frozen:
+        for part in reversed(self._frozen):
             if key in part.entries:
                 return part.entries[key] is not None
         return self._store.read(key) is not None
-
-    def freeze(self) -> FrozenPart | None:
-        """The cut: what changed becomes a frozen part, if anything did. Swaps references, whatever the size."""
-        self.settle()
-        if self.changed:
-            self._frozen = (FrozenPart(self.changed, self._store), *self._frozen)
-            self.changed = {}
-            return self._frozen[0]
-        return None
-
-    def unwritten_parts(self) -> tuple[FrozenPart, ...]:
-        """Oldest first, those of discarded completions included."""
-        return self._frozen[::-1]
-
-    def unwritten_entries(self) -> int:
-        return len(self.changed) + sum(len(part.entries) for part in self._frozen)
-
-    def settle(self) -> None:
-        """Let go of parts that were written meanwhile."""
-        if self._frozen and self._frozen[-1].written:
-            self._frozen = tuple(part for part in self._frozen if not part.written)

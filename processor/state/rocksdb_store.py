@@ -39,7 +39,8 @@ from processor.errors import SettingsError
 from processor.ids import KeyGroupRange
 from processor.records.batch import Key
 from processor.records.key_groups import decode_key, encode_key
-from processor.state.batch_cache import BatchCache, Entries
+from processor.state.batch_cache import BatchCache
+from processor.state.front import Entries
 from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, key_bytes

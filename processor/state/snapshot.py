@@ -16,7 +16,7 @@ from processor.ids import FileRef, KeyGroupRange
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
-from processor.state.batch_cache import Entries, FrozenPart
+from processor.state.front import Entries, FrozenPart
 from processor.state.stored_keys import StoredKey, author_keys
 
 
@@ -42,7 +42,7 @@ class BlockSource(Protocol):
 
 
 class SnapshotStore(Protocol):
-    """The store as a snapshot takes it. Both calls are C's (``batch_cache``)."""
+    """The store as a snapshot takes it. Both calls are C's (``front``)."""
 
     def begin_snapshot(self) -> None:
         """Hold on to what is there now: every frozen part is in."""

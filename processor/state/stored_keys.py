@@ -5,7 +5,7 @@ state never sees a key as it came: ``normalise`` looks at the types of a whole b
 the batch itself when all are str, bytes or int, which costs about 20 ns a key.
 
 The stored form has a second use. Its hash and equality run in C without calling Python code, so that a
-lookup in a dict is one step under the interpreter's lock; ``batch_cache`` relies on that.
+lookup in a dict is one step under the interpreter's lock; ``front`` relies on that.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from processor.contracts.state_store import KeyedState
 from processor.ids import CheckpointId, key_groups_of, owner_of
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import encode_key, key_group
-from processor.state import batch_cache, memory_store, rocksdb_store, snapshot
+from processor.state import memory_store, rocksdb_store, snapshot
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.stored_keys import normalise_key
 from processor.storage.snapshot_file import SnapshotFiles
@@ -128,7 +128,6 @@ def small_slices() -> Iterator[None]:
         for module in (memory_store, rocksdb_store, snapshot):
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
         patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
-        patch.setattr(batch_cache, "MERGE_ENTRIES_MAX", 1)  # else no part would become a generation
         for module in (memory_store, rocksdb_store):
             patch.setattr(module, "WRITE_ENTRIES_MAX", 2)
         patch.setattr(
