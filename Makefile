@@ -10,9 +10,11 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 # make kills N=20 SEED=7 WORKERS=2
+# make kills JOBS=all N=20, or JOBS=union,timers: N kills of each of the simulation's jobs
 N ?= 10
 SEED ?=
 WORKERS ?=
+JOBS ?=
 # make sim SEEDS=10000 FIRST=1 REPORT=tests/simulation/report.md
 SEEDS ?= 1000
 FIRST ?= 1
@@ -28,7 +30,7 @@ KAFKA_VERSION ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  N=, SEED=, WORKERS= for kills; SEEDS=, FIRST=, REPORT= for sim; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
+	@echo "  N=, SEED=, WORKERS=, JOBS= for kills; SEEDS=, FIRST=, REPORT= for sim; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
 
 setup: $(STAMP) ## makes .venv from the hashed lock; instant when nothing has changed
 	@:
@@ -72,7 +74,8 @@ kafka-jars: setup ## copies Kafka's jars to build/, for a broker or an image mad
 	@$(PYTHON) -m connectors.kafka.dev_broker jars $(KAFKA_VERSION)
 
 kills: setup ## N kills (SIGKILL) of a running job at random moments, each audited
-	@$(PYTHON) -m tests.integration.kills --count $(N) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+	@$(PYTHON) -m tests.integration.$(if $(JOBS),case_kills --jobs $(JOBS),kills) --count $(N) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
 
 sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= is the first seed
 	@$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT))

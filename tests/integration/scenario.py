@@ -264,16 +264,7 @@ class Scenario:
         wait_until(all_out, DRAIN_TIMEOUT_S, f"the input is published; the job said:\n{process.said()}")
 
     def input_ends(self) -> dict[str, int]:
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "ends"})
-        try:
-            return {
-                f"{self.topic_in}/{number}": consumer.get_watermark_offsets(
-                    TopicPartition(self.topic_in, number), OFFSETS_TIMEOUT_S
-                )[1]
-                for number in range(self.partitions_in)
-            }
-        finally:
-            consumer.close()
+        return partition_ends(self.bootstrap, self.topic_in, self.partitions_in)
 
     def witness(self) -> CommittedWitness:
         return CommittedWitness(self.bootstrap, self.topic_out, self.partitions_out)
@@ -344,22 +335,40 @@ class Scenario:
         return self.check(witness)
 
     def open_transactions(self) -> list[str]:
-        """Asked of the broker: transactional ids of this job whose transaction has not ended."""
-        prefix = f"{escape_name(self.job_name)}."
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib
-            from kafka.admin import KafkaAdminClient
-        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
-        try:
-            listed = admin.list_transactions(state_filters=list(OPEN_STATES))
-        finally:
-            admin.close()
-        return [
-            str(listing.transactional_id)
-            for listings in listed.values()
-            for listing in listings
-            if str(listing.transactional_id).startswith(prefix)
-        ]
+        return open_transactions(self.bootstrap, self.job_name)
+
+
+def partition_ends(bootstrap: str, topic: str, partitions: int) -> dict[str, int]:
+    """The offset behind the last record of each partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
+    try:
+        return {
+            f"{topic}/{number}": consumer.get_watermark_offsets(
+                TopicPartition(topic, number), OFFSETS_TIMEOUT_S
+            )[1]
+            for number in range(partitions)
+        }
+    finally:
+        consumer.close()
+
+
+def open_transactions(bootstrap: str, job: str) -> list[str]:
+    """Asked of the broker: transactional ids of a job whose transaction has not ended."""
+    prefix = f"{escape_name(job)}."
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of its own use of importlib
+        from kafka.admin import KafkaAdminClient
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        listed = admin.list_transactions(state_filters=list(OPEN_STATES))
+    finally:
+        admin.close()
+    return [
+        str(listing.transactional_id)
+        for listings in listed.values()
+        for listing in listings
+        if str(listing.transactional_id).startswith(prefix)
+    ]
 
 
 class Feeder:

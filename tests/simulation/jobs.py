@@ -5,7 +5,7 @@ Input records are texts ``part number key``; each part is numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import timedelta
 from random import Random
 from types import MappingProxyType
@@ -186,16 +186,21 @@ def bounded(chance: Random) -> Case:
 
 def two_sinks(chance: Random) -> Case:
     """One stream into a topic, and into a table of a database behind the contract of R20."""
+    return written_twice(chance, TableSink("rows"))
+
+
+def written_twice(chance: Random, second: TableSink | KafkaSink[str]) -> Case:
+    """One stream into a topic and into a second sink."""
     job = Job("two-sinks")
     read = job.read("read", KafkaSource("in", Text()))
     read.write("write", KafkaSink("out", Text()))
-    read.write("write-table", TableSink("rows"))
+    read.write("write-second", second)
     return _case(
         job,
         chance,
         audits=[
             pass_through(sink="write", group=_part_and_key, item=_number),
-            pass_through(sink="write-table", group=_part_and_key, item=_number),
+            pass_through(sink="write-second", group=_part_and_key, item=_number),
         ],
         table=True,
     )
@@ -296,6 +301,22 @@ def two_streams(chance: Random) -> list[Input]:
     inputs = [*numbered(chance, "read-left", tag="l"), *numbered(chance, "read-right", tag="r")]
     chance.shuffle(inputs)  # of different parts; within each it is put in order again
     return _in_order(inputs)
+
+
+def more_like(case: Case, chance: Random) -> Iterator[Input]:
+    """Further input of a case, without end: the numbers of each part go on where its own input stops."""
+    tags: dict[str, str] = {}
+    reached: dict[tuple[str, int], int] = {}
+    for record in case.inputs:
+        tags[record.step] = word(record.value, 0).removesuffix(str(record.part))
+        reached[record.step, record.part] = int(word(record.value, 1)) + 1
+    parts = [(step, part) for step in tags for part in range(case.parts[step])]
+    while True:
+        step, part = chance.choice(parts)
+        number, key = reached.get((step, part), 0), f"k{chance.randrange(KEYS)}"
+        reached[step, part] = number + 1
+        value = f"{tags[step]}{part} {number} {key}"
+        yield Input(step=step, part=part, key=key.encode(), value=value.encode())
 
 
 def _in_order(inputs: list[Input]) -> list[Input]:
