@@ -97,6 +97,8 @@ def _notes(entry: CheckpointEntry, published: Published | None) -> str:
         notes.append(f"savepoint {entry.savepoint}")
     if entry.stop:
         notes.append("last of its attempt")
+    if entry.drained:
+        notes.append("drained")
     return ", ".join(notes)
 
 

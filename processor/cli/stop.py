@@ -17,6 +17,14 @@ def stop(
         str | None,
         typer.Option("--savepoint", metavar="DIR", help="Write a savepoint there instead of a checkpoint."),
     ] = None,
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain",
+            help="End the job for good: sources end, all that waits for event time comes out. It cannot go on from "
+            "there.",
+        ),
+    ] = False,
     config: ConfigOption = None,
     set_: SetOption = None,
     timeout: TimeoutOption = "10m",
@@ -27,5 +35,5 @@ def stop(
 
         wait_ms = timeout_ms(timeout)
         directory = None if savepoint is None else os.path.abspath(savepoint)
-        outcome = client_of(job, config, set_, told).stop(directory, wait_ms)
-        tell_outcome("stopped", outcome)
+        outcome = client_of(job, config, set_, told).stop(directory, wait_ms, drain=drain)
+        tell_outcome("drained" if drain else "stopped", outcome)

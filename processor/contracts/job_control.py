@@ -47,6 +47,9 @@ class JobControl(Protocol):
 
     def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None: ...
 
-    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
-        """Take a last checkpoint (or savepoint), publish it, end (R24)."""
+    def stop(
+        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+    ) -> None:
+        """Take a last checkpoint (or savepoint), publish it, end (R24). With ``drain`` sources end before it, and
+        what waits for event time comes out: the job has finished."""
         ...

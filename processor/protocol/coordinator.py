@@ -253,8 +253,14 @@ class Coordinator:
     def _give_up(
         self, pending: PendingCheckpoint, why: GivenUp, reason: str, now_ms: int
     ) -> tuple[Action, ...]:
+        drains = pending.request.kind is CheckpointKind.DRAIN
+        begun = pending.state.status is CheckpointStatus.PENDING
+        if drains and begun:
+            reason = f"the drain failed, and the job goes on from checkpoint {self._line.decided}: {reason}"
         actions = self._dropped(self._collection.give_up(pending, why, reason), now_ms)
-        if self._failures.failed(why):
+        if drains and begun:  # sources have ended, and timers have fired before their time (R24)
+            actions += self._fail(reason, now_ms)
+        elif self._failures.failed(why):
             text = f"checkpoint {pending.checkpoint} failed, the last of too many ({self._failures.text()})"
             actions += self._fail(f"{text}: {reason}", now_ms)
         return actions
@@ -266,7 +272,8 @@ class Coordinator:
             checkpoint, request = one.pending.checkpoint, one.pending.request
             self._statistics.given_up(checkpoint, one.why, one.reason, now_ms)
             actions += one.actions
-            if self._triggering.given_up(checkpoint, now_ms):
+            stopped = self._triggering.given_up(checkpoint, now_ms)
+            if stopped and request.kind is not CheckpointKind.DRAIN:
                 actions += (Broadcast(order=ResumeSources(attempt=self._attempt, checkpoint=checkpoint)),)
             if one.why is GivenUp.SUBSUMED:
                 self._triggering.again(request)
@@ -321,7 +328,7 @@ class Coordinator:
             path = "" if refused else request.savepoint
             actions = (Answer(number=request.number, checkpoint=checkpoint, path=path, refused=refused),)
         if request.kind.stops:
-            end = EndJob(finished=request.kind is CheckpointKind.LAST)
+            end = EndJob(finished=request.kind.ends_input)
             actions += (*self._refuse_all("the job has ended", now_ms), end)
         return actions
 

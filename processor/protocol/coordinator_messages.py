@@ -125,6 +125,7 @@ class Decide:
     may be condemned, though it is no longer kept (R22)."""
     savepoint: str
     stop: bool
+    drained: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,7 @@ class EndJob:
     """The last checkpoint is published: wait until it can be read (R17), then end."""
 
     finished: bool
-    """True: all input has ended. False: it was asked to stop."""
+    """True: all input has ended, by itself or by a drain. False: it was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

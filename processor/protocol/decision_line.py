@@ -24,7 +24,12 @@ from processor.protocol.coordinator_messages import (
     RecordPublished,
 )
 from processor.protocol.decided_checkpoint import DecidedCheckpoint
-from processor.protocol.messages import CheckpointDecided, PublicationDone, PublicationUnanswered
+from processor.protocol.messages import (
+    CheckpointDecided,
+    CheckpointKind,
+    PublicationDone,
+    PublicationUnanswered,
+)
 from processor.protocol.pending_checkpoint import PendingCheckpoint
 
 
@@ -117,6 +122,7 @@ class DecisionLine:
                 needed_from=min(later, default=self.decided),
                 savepoint=complete.request.savepoint,
                 stop=complete.request.kind.stops,
+                drained=complete.request.kind is CheckpointKind.DRAIN,
             ),
         )
 

@@ -175,6 +175,9 @@ class CheckpointEntry:
     """Directory of a savepoint asked for with this checkpoint."""
     stop: bool = False
     """Last of an attempt that was asked to stop (R24)."""
+    drained: bool = False
+    """Sources ended before it though there may be more to read, and event time is at its end: nothing goes on from
+    here (R24)."""
 
     def outboxes(self) -> Mapping[PublisherId, tuple[OutboxFile, ...]]:
         """Outboxes by identity, in the order in which their rows are numbered."""

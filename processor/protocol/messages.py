@@ -30,13 +30,20 @@ class CheckpointKind(StrEnum):
     SAVEPOINT = "savepoint"
     STOP = "stop"
     """After its barrier nothing runs any more (R24)."""
+    DRAIN = "drain"
+    """A stop before whose barrier all sources end, so that everything that waits for event time comes out (R24)."""
     LAST = "last"
     """All inputs of a bounded job have ended."""
 
     @property
     def stops(self) -> bool:
         """Whether nothing runs any more behind its barrier."""
-        return self in (CheckpointKind.STOP, CheckpointKind.LAST)
+        return self in (CheckpointKind.STOP, CheckpointKind.DRAIN, CheckpointKind.LAST)
+
+    @property
+    def ends_input(self) -> bool:
+        """Whether nothing is left to read behind it: the job has finished, and does not go on from there."""
+        return self in (CheckpointKind.DRAIN, CheckpointKind.LAST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from processor.errors import DamagedFile, Fenced, LogConflict
+from processor.errors import DamagedFile, Fenced, JobError, LogConflict
 from processor.ids import (
     NO_CHECKPOINT,
     CheckpointId,
@@ -229,6 +229,13 @@ def _rewind_wanted(sealed: _Sealed, standing: _Standing | None) -> Recovery[_Rew
     last = log.newest_rewind()
     if last is not None and last.token == token:
         return None
+    if origin is not None and origin.drained:
+        raise JobError(
+            f"checkpoint {origin.checkpoint} in '{request.origin}' was drained: all event-time timers have fired and "
+            "event time is at its end, so whatever is read from there on would be late.",
+            remedy="Start from a savepoint taken before the drain, or begin anew with --fresh. To stop a job that is "
+            "to go on, leave --drain out.",
+        )
     _nothing_published_behind(sealed, standing, origin)
     entry = Rewind(
         place=log.next_place,

@@ -157,6 +157,8 @@ class OriginFound:
     incarnation: Incarnation
     checkpoint: CheckpointId
     shape: JobShape
+    drained: bool = False
+    """Event time is at its end there: nothing goes on from it (R24)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,11 @@ class Control:
     def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
         self._ask(CheckpointKind.SAVEPOINT, directory, answer)
 
-    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
-        self._ask(CheckpointKind.STOP, savepoint_directory or "", answer)
+    def stop(
+        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+    ) -> None:
+        kind = CheckpointKind.DRAIN if drain else CheckpointKind.STOP
+        self._ask(kind, savepoint_directory or "", answer)
 
     def _ask(self, kind: CheckpointKind, directory: str, answer: Callable[[Outcome], None]) -> None:
         self._asked.append(Asked(kind=kind, directory=directory, answer=answer))

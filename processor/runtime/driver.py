@@ -230,6 +230,7 @@ class Driver:
             participants=action.participants,
             savepoint=action.savepoint,
             stop=action.stop,
+            drained=action.drained,
         )
         note = self._note
 

@@ -40,6 +40,7 @@ class Origin:
             incarnation=self.entry.incarnation,
             checkpoint=self.entry.checkpoint,
             shape=self.entry.shape,
+            drained=self.entry.drained,
         )
 
     def copy_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:

@@ -9,6 +9,7 @@ from typing import Protocol
 from processor.contracts.job_control import Outcome
 from processor.errors import Fenced, ProcessorError, Response
 from processor.ids import Attempt
+from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.messages import CheckpointKind
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
@@ -145,10 +146,10 @@ class Supervisor:
 
     def _stop_decided(self, attempt: RunningAttempt) -> bool:
         """Whether an attempt before, of this same run, has decided to stop: that is published now, and all that
-        is left is to end (R24). A start of its own runs on from there."""
+        is left is to end (R24). A start of its own runs on from there, but not from a drained one."""
         assert attempt.recovered is not None
         entry = attempt.recovered.entry
-        return entry.stop and entry.attempt in self._attempts
+        return entry.drained or (entry.stop and entry.attempt in self._attempts)
 
     def _all_read(self, attempt: RunningAttempt) -> bool:
         assert attempt.recovered is not None
@@ -180,10 +181,10 @@ class Supervisor:
                     due and self._state.status is JobStatus.RUNNING
                 ):  # again, when a last checkpoint has failed
                     self._stop_again_ms = clock.monotonic_ms() + STOP_AGAIN_MS
-                    self._ask_stop(attempt, "", _nobody)
+                    self._ask_stop(attempt, CheckpointKind.STOP, "", _nobody)
             while (asked := self._control.take()) is not None:
-                if asked.kind is CheckpointKind.STOP:
-                    self._ask_stop(attempt, asked.directory, asked.answer)
+                if asked.kind.stops:
+                    self._ask_stop(attempt, asked.kind, asked.directory, asked.answer)
                 else:
                     attempt.request(asked.kind, asked.directory, asked.answer)
             ended = attempt.turn()
@@ -194,12 +195,23 @@ class Supervisor:
                 return None
             progress.turn(now_ms)
 
-    def _ask_stop(self, attempt: RunningAttempt, savepoint: str, answer: Callable[[Outcome], None]) -> None:
+    def _ask_stop(
+        self,
+        attempt: RunningAttempt,
+        kind: CheckpointKind,
+        savepoint: str,
+        answer: Callable[[Outcome], None],
+    ) -> None:
         if self._state.status is JobStatus.STOPPING:
             answer(Outcome(refused="the job is stopping already"))
             return
         self._state.to(JobStatus.STOPPING)
-        self._say.info("stopping: taking a last checkpoint")
+        drains = kind is CheckpointKind.DRAIN
+        self._say.info(
+            "draining: sources end, then a last checkpoint"
+            if drains
+            else "stopping: taking a last checkpoint"
+        )
 
         def answered(outcome: Outcome) -> None:
             # With a checkpoint it is decided, and only the copy of the savepoint is missing.
@@ -210,7 +222,7 @@ class Supervisor:
                 self._state.to(JobStatus.RUNNING)
             answer(outcome)
 
-        attempt.request(CheckpointKind.STOP, savepoint, answered)
+        attempt.request(kind, savepoint, answered)
 
     def _end(self, attempt: RunningAttempt, ended: Ended | None) -> int:
         if ended is None:
@@ -229,10 +241,7 @@ class Supervisor:
         self._state.to(JobStatus.FINISHED if ended.finished else JobStatus.STOPPED)
         driver = attempt.driver
         assert driver is not None
-        self._say.info(
-            "finished: all input is read" if ended.finished else "stopped",
-            checkpoint=driver.published.checkpoint,
-        )
+        self._say.info(_how_it_ended(driver.published, ended), checkpoint=driver.published.checkpoint)
         return 0
 
     def _close(self, attempt: RunningAttempt) -> None:
@@ -241,6 +250,12 @@ class Supervisor:
         except Exception as error:
             # What could not be closed is of an attempt that is over; the next one fences it.
             self._say.warning("could not close everything of the attempt", error=error)
+
+
+def _how_it_ended(entry: CheckpointEntry, ended: Ended) -> str:
+    if entry.drained:
+        return "finished: it was drained, and goes on only by --fresh or --from an earlier savepoint"
+    return "finished: all input is read" if ended.finished else "stopped"
 
 
 def _as_fenced(error: BaseException) -> Fenced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from typing import Final
@@ -48,9 +49,10 @@ class ControlClient:
         """``directory`` is absolute: the job may run in another directory than the one who asks."""
         return self._outcome(AskSavepoint(directory=directory), timeout_ms)
 
-    def stop(self, savepoint_directory: str | None, timeout_ms: int) -> Outcome:
-        """Ends the job after a last checkpoint, or a savepoint where a directory is given."""
-        return self._outcome(AskStop(savepoint_directory=savepoint_directory), timeout_ms)
+    def stop(self, savepoint_directory: str | None, timeout_ms: int, *, drain: bool = False) -> Outcome:
+        """Ends the job after a last checkpoint, or a savepoint where a directory is given; with ``drain`` for
+        good."""
+        return self._outcome(AskStop(savepoint_directory=savepoint_directory, drain=drain), timeout_ms)
 
     def _outcome(self, request: Request, timeout_ms: int) -> Outcome:
         reply = self._ask(request, timeout_ms)
@@ -102,7 +104,9 @@ class ControlClient:
         deadline = time.monotonic() + timeout_ms / 1_000
         received = bytearray()
         try:
-            connection.sendall(encode_line(request))
+            # Who is turned away may be answered before the request is sent.
+            with contextlib.suppress(BrokenPipeError):
+                connection.sendall(encode_line(request))
             while not received.endswith(b"\n"):
                 connection.settimeout(max(0.001, deadline - time.monotonic()))
                 chunk = connection.recv(65_536)

@@ -33,6 +33,7 @@ class AskSavepoint(_Message, frozen=True, kw_only=True, tag="savepoint"):
 
 class AskStop(_Message, frozen=True, kw_only=True, tag="stop"):
     savepoint_directory: _Directory | None = None
+    drain: bool = False
 
 
 Request = AskStatus | AskCheckpoint | AskSavepoint | AskStop

@@ -132,8 +132,10 @@ class ControlSocket:
                 return self._outcome(self._control.checkpoint)
             case AskSavepoint(directory=directory):
                 return self._outcome(lambda answer: self._control.savepoint(directory, answer))
-            case AskStop(savepoint_directory=directory_or_none):
-                return self._outcome(lambda answer: self._control.stop(directory_or_none, answer))
+            case AskStop(savepoint_directory=directory_or_none, drain=drain):
+                return self._outcome(
+                    lambda answer: self._control.stop(directory_or_none, answer, drain=drain)
+                )
             case _:
                 assert_never(request)
 

@@ -122,6 +122,18 @@ class Operator:
         simulation.chaos.more_units = True
         return f"{path}-{tries}"
 
+    def stop_with_drain(self) -> None:
+        """Ask whoever runs to drain, until nobody does: once it is decided, a further start ends by itself too."""
+        while not all(unit.over for unit in self._simulation.chaos.units):
+            self.wait(ASK_AGAIN_MS)
+            for unit in self._simulation.chaos.units:
+                daemon = unit.daemon
+                if unit.over or daemon is None or daemon.published is None or daemon.control is None:
+                    continue
+                answers: list[Outcome] = []
+                daemon.control.stop(None, answers.append, drain=True)
+                self._answered_or_dead(answers, daemon.process)
+
     def _answered_or_dead(self, answers: Sequence[Outcome], process: SimulatedProcess) -> None:
         self.until(lambda: bool(answers) or not process.alive)
 
@@ -167,6 +179,24 @@ def run_and_stop(operator: Operator) -> None:
     operator.drain()
     operator.stop()
     operator.quiet()
+
+
+def run_and_drain(*, before_ms: int | None) -> Callable[[Operator], None]:
+    """A script: drain the job after that time, or once all input is read; then start it again, to no effect."""
+
+    def script(operator: Operator) -> None:
+        operator.start()
+        if before_ms is None:
+            operator.after_faults()
+            operator.drain()
+        else:
+            operator.wait(before_ms)
+        operator.stop_with_drain()
+        operator.start()
+        operator.ended()
+        operator.quiet()
+
+    return script
 
 
 def run_to_the_end(operator: Operator) -> None:

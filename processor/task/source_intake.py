@@ -187,6 +187,8 @@ class SourceIntake:
 
     def _cut(self, checkpoint: CheckpointId, kind: CheckpointKind) -> None:
         """Positions of the next records, then the barrier, between two polls (A8)."""
+        if kind is CheckpointKind.DRAIN and not self._subtask.ended:
+            self._subtask.end()  # so that the barrier comes behind all that event time still brings out (R24)
         watermarks = self._event_time.watermarks.largest() if self._event_time is not None else {}
         state = SourceState(
             step=self._step, positions=dict(self._reader.positions()), watermarks=dict(watermarks)

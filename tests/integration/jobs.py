@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 
@@ -76,6 +77,25 @@ class CountBoth(KeyedCoProcess[int, Numbered, Numbered, Counted]):
         context.emit(Counted(value.p, value.s, value.k, count))
 
 
+class CountAtTheEnd(KeyedProcess[int, Numbered, Counted]):
+    """Counts when event time has come to an end that no record brings."""
+
+    seen = ValueState(int)
+    waiting = ValueState(list[Numbered])
+
+    def on_record(self, value: Numbered, /, context: Context[int, Counted]) -> None:
+        self.waiting.set([*(self.waiting.get() or []), value])
+        context.timers.at_event_time(RIGHT_FIRST)
+
+    def on_timer(self, time_ms: int, /, context: Context[int, Counted]) -> None:
+        seen = self.seen.get() or 0
+        for value in self.waiting.get() or ():
+            seen += 1
+            context.emit(Counted(value.p, value.s, value.k, seen))
+        self.seen.set(seen)
+        self.waiting.clear()
+
+
 def copy() -> Job:
     """Every record as it came; all of one input partition go to one output partition."""
     job = Job("kills-copy")
@@ -117,8 +137,20 @@ def connect() -> Job:
     return job
 
 
+def wait() -> Job:
+    """Running counts of which nothing comes out before the job is drained."""
+    job = Job("kills-wait")
+    records = job.read("read", KafkaSource("in", Json(Numbered))).event_time(
+        lambda record: record.s, disorder=timedelta(0)
+    )
+    counted = records.key_by("by-key", lambda record: record.k).process("count", CountAtTheEnd)
+    counted.write("write", KafkaSink("out", Json(Counted)))
+    job.audit(counted_together())
+    return job
+
+
 def counted_together() -> Audit:
-    """Of ``connect``: for each key 1, 2, 3, … in order, over both inputs."""
+    """Of ``connect`` and ``wait``: for each key 1, 2, 3, … in order, over all input."""
     return replace(counts(), state=None)
 
 

@@ -348,6 +348,7 @@ class World:
             incarnation=entry.incarnation,
             checkpoint=entry.checkpoint,
             shape=SHAPE,
+            drained=entry.drained,
         )
 
 

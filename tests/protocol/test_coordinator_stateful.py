@@ -71,6 +71,7 @@ class Part:
     produced: int = 0
     closed: int = 0
     undecided: list[OutboxFile] = field(default_factory=list)
+    drained: bool = False
 
     def handle(self, order: Any) -> list[Any]:
         match order:
@@ -86,7 +87,10 @@ class Part:
         return []
 
     def cut(self, checkpoint: CheckpointId, kind: CheckpointKind) -> Acknowledged:
-        self.part.cut(checkpoint, stop=kind in (CheckpointKind.STOP, CheckpointKind.LAST))
+        self.part.cut(checkpoint, stop=kind.stops)
+        if kind is CheckpointKind.DRAIN:  # timers fire before their time
+            self.drained = True
+            self.produced += 1
         rows = self.produced - self.closed
         if rows:
             name = f"{self.id}-{checkpoint}"
@@ -98,6 +102,7 @@ class Part:
             subtask=self.id,
             outboxes=tuple(self.undecided),
             processing_time_ms=self.produced,  # what it had produced at the cut, for the check
+            finished=self.drained,
         )
         return Acknowledged(attempt=ATTEMPT, checkpoint=checkpoint, snapshot=snapshot)
 
@@ -137,6 +142,10 @@ class CoordinatorUnderFaults(RuleBasedStateMachine):
                 assert self.deciding is None
                 assert [snapshot.subtask for snapshot in action.subtasks] == list(SUBTASKS), "it is whole"
                 assert self.deliverable_is_out(), "R13: the one before is out"
+                finished = {snapshot.finished for snapshot in action.subtasks}
+                assert finished == {action.drained}, (
+                    "R24: drained output is decided by its drain or by nothing"
+                )
                 self.deciding = action
             case RecordPublished(checkpoint=checkpoint):
                 assert self.deliverable_is_out(), "recorded only when everything is out"
@@ -250,7 +259,7 @@ class CoordinatorUnderFaults(RuleBasedStateMachine):
             self.produce(index, count)
         self.ask(CheckpointKind.MANUAL)
 
-    @rule(kind=st.sampled_from([CheckpointKind.MANUAL] * 9 + [CheckpointKind.STOP]))
+    @rule(kind=st.sampled_from([CheckpointKind.MANUAL] * 8 + [CheckpointKind.STOP, CheckpointKind.DRAIN]))
     def ask(self, kind: CheckpointKind) -> None:
         self.asked += 1
         self.tell(Requested(request=Request(kind=kind, number=self.asked)))
@@ -363,7 +372,7 @@ class Overlapping(CoordinatorUnderFaults):
 
 
 @pytest.mark.parametrize("world", [CoordinatorUnderFaults, Overlapping])
-def test_r09_r13_r21_r25_a06_in_any_order_of_events(world: type[RuleBasedStateMachine]):
+def test_r09_r13_r21_r24_r25_a06_in_any_order_of_events(world: type[RuleBasedStateMachine]):
     run_state_machine_as_test(
         world,
         settings=settings(max_examples=300, stateful_step_count=60, deadline=None),

@@ -41,6 +41,7 @@ from tests.protocol.coordinator_rig import (
     INTERVAL_MS,
     PUBLISH_TIMEOUT_MS,
     READ,
+    RESTORED,
     SINK,
     START_TIMEOUT_MS,
     SUBTASKS,
@@ -259,6 +260,41 @@ def test_r24_input_that_ends_during_a_stop_that_fails_still_ends_the_job():
     (inject,) = orders(decline(rig, checkpoint), InjectBarrier)
     assert inject.kind is CheckpointKind.LAST
     assert rig.complete(inject.checkpoint)[-1] == EndJob(finished=True)
+
+
+def test_r24_a_drain_that_fails_before_its_decision_fails_the_attempt():
+    """Timers have fired before their time: nobody may go on from there."""
+    rig = Rig()
+    checkpoint = rig.start(CheckpointKind.DRAIN)
+    rig.ask(number=2)
+    actions = decline(rig, checkpoint)
+    assert [type(action.order) for action in some(actions, Broadcast)] == [AbortCheckpoint]
+    (failure,) = some(actions, FailAttempt)
+    assert f"goes on from checkpoint {RESTORED}" in failure.reason
+    assert [answer.refused for answer in some(actions, Answer)] == [failure.reason]
+    assert ignored(rig.after(INTERVAL_MS)) == ["the attempt is over"], "nothing decides what it has put out"
+
+
+def test_r24_a_drain_that_takes_too_long_fails_the_attempt():
+    rig = Rig()
+    rig.acknowledge(rig.start(CheckpointKind.DRAIN), READ)
+    assert some(rig.after(TIMEOUT_MS), FailAttempt)
+
+
+def test_r24_a_decided_drain_says_so_in_the_log_and_has_finished_the_job():
+    rig = Rig()
+    checkpoint = rig.start(CheckpointKind.DRAIN, savepoint="saved")
+    for subtask in SUBTASKS:
+        assert rig.do(SubtaskEnded(attempt=ATTEMPT, subtask=subtask)) == (), "no last checkpoint beside it"
+    order = rig.decided(checkpoint, outbox(checkpoint))
+    (decide,) = some(rig.said, Decide)
+    assert (decide.stop, decide.drained, decide.savepoint) == (True, True, "saved")
+    rig.publish(order)
+    assert some(rig.do(PublishedRecorded(checkpoint=checkpoint)), CopySavepoint)
+    request = Request(kind=CheckpointKind.DRAIN, number=1, savepoint="saved")
+    answer, end = rig.do(SavepointCopied(checkpoint=checkpoint, request=request))
+    assert answer == Answer(number=1, checkpoint=checkpoint, path="saved")
+    assert end == EndJob(finished=True)
 
 
 def test_a05_a_last_checkpoint_that_fails_is_tried_again():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from processor.errors import DamagedFile, Fenced, JobError, LogConflict
@@ -525,6 +527,29 @@ def test_r03_an_origin_that_does_not_fit_is_refused_before_the_branch_changes():
     with pytest.raises(JobError):
         running(world, origin="saved")
     assert not any(isinstance(entry, Rewind) for entry in world.entries)
+
+
+def test_r24_a_drained_savepoint_is_refused_before_the_branch_changes():
+    world = World()
+    first = running(world)
+    drained = replace(world.decide(first, rows={P0: 1}, stop=True), drained=True)
+    world.publish(drained, first.attempt)
+    world.savepoint("saved", drained)
+    with pytest.raises(JobError, match="checkpoint 2 in 'saved' was drained") as caught:
+        running(world, origin="saved")
+    assert "--fresh" in caught.value.remedy
+    assert not any(isinstance(entry, Rewind) for entry in world.entries)
+
+
+def test_r24_a_rewind_that_was_done_is_not_refused_because_its_origin_was_drained_since():
+    """The same command line again, of a job that started from the directory of another, which has ended."""
+    world, other = World(), World()
+    origin = other.decide(running(other))
+    world.savepoint("other", origin)
+    running(world, origin="other", token="once")
+    world.savepoint("other", replace(origin, drained=True))
+    running(world, origin="other", token="once")
+    assert sum(isinstance(entry, Rewind) for entry in world.entries) == 1
 
 
 # --- R14, R15, R18

@@ -20,7 +20,7 @@ from connectors.kafka.source import KafkaSource
 from processor import Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.simulation.case import Case, Input
-from processor.simulation.operator import run_and_stop, run_stop_and_restore, run_to_the_end
+from processor.simulation.operator import run_and_drain, run_and_stop, run_stop_and_restore, run_to_the_end
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
@@ -108,6 +108,26 @@ class CountBoth(KeyedCoProcess[str, str, str, str]):
         return f"{key} {count}"
 
 
+class CountBothInEventTime(KeyedCoProcess[str, str, str, str]):
+    """One count for two streams; a record is put out when event time of both has passed its number by three."""
+
+    due = ValueState(int)
+    told = ValueState(int)
+
+    def on_left(self, value: str, /, context: Context[str, str]) -> None:
+        self.due.set((self.due.get() or 0) + 1)
+        context.timers.at_event_time(int(value.split()[1]) + 3)
+
+    def on_right(self, value: str, /, context: Context[str, str]) -> None:
+        self.on_left(value, context)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        due, told = self.due.get() or 0, self.told.get() or 0
+        for count in range(told + 1, due + 1):
+            context.emit(f"{context.key} {count}")
+        self.told.set(due)
+
+
 def key_of(value: str) -> str:
     return value.split()[2]
 
@@ -128,7 +148,7 @@ def count(chance: Random) -> Case:
     read = job.read("read", KafkaSource("in", Text()), parallelism=2)
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[counts(state=True)])
+    return _case(job, chance, audits=[counts(state="seen")])
 
 
 def timers(chance: Random) -> Case:
@@ -163,6 +183,23 @@ def connect(chance: Random) -> Case:
     return _case(job, chance, audits=[counts(sink="write"), copied_left], inputs=two_streams(chance))
 
 
+def drain(chance: Random) -> Case:
+    """Two topics counted together when event time has come, of which the end never comes: so they are drained."""
+    job = Job("drain")
+    disorder = timedelta(milliseconds=1)
+    left, right = (
+        job.read(f"read-{side}", KafkaSource(side, Text()), parallelism=parallelism)
+        .event_time(lambda value: int(value.split()[1]), disorder=disorder)
+        .key_by(f"by-{side}", key_of)
+        for side, parallelism in (("left", 1), ("right", 2))
+    )
+    counted = left.connect(right).process("count", CountBothInEventTime, parallelism=3)
+    counted.write("write", KafkaSink("out", Text()))
+    script = run_and_drain(before_ms=chance.choice((None, chance.randrange(200, 15_000))))
+    counted_together = counts(state="due")
+    return _case(job, chance, audits=[counted_together], inputs=two_streams(chance), script=script)
+
+
 def union(chance: Random) -> Case:
     """Two topics into one."""
     job = Job("union")
@@ -181,7 +218,7 @@ def bounded(chance: Random) -> Case:
     read = job.read("read", KafkaSource("in", Text(), until=UntilEnd()), parallelism=2)
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[counts(state=True)], ends=True)
+    return _case(job, chance, audits=[counts(state="seen")], ends=True)
 
 
 def two_sinks(chance: Random) -> Case:
@@ -213,7 +250,7 @@ def restore(chance: Random) -> Case:
     read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
     before, after = chance.sample((1, 2, 3), 2)
     script = run_stop_and_restore(SAVEPOINT, before_ms=chance.randrange(200, 15_000), parallelism=after)
-    return _case(job, chance, audits=[counts(state=True)], script=script, parallelism=before)
+    return _case(job, chance, audits=[counts(state="seen")], script=script, parallelism=before)
 
 
 def table_copy(chance: Random) -> Case:
@@ -230,6 +267,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "timers": timers,
         "event-time": event_time,
         "connect": connect,
+        "drain": drain,
         "union": union,
         "bounded": bounded,
         "two-sinks": two_sinks,
@@ -332,13 +370,13 @@ def copied() -> Audit:
     return pass_through(group=_part_and_key, item=_number)
 
 
-def counts(*, sink: str | None = None, state: bool = False) -> Audit:
+def counts(*, sink: str | None = None, state: str | None = None) -> Audit:
     """For each key 1, 2, 3, … in order; and the checkpoints hold the counts."""
     return keyed_count(
         keys=lambda key, value: [word(value, 2)],
         counted=lambda key, value: (word(value, 0), int(word(value, 1))),
         sink=sink,
-        state=CountedState(step="count", name="seen") if state else None,
+        state=None if state is None else CountedState(step="count", name=state),
     )
 
 

@@ -41,7 +41,7 @@ RULES: Mapping[str, str] = {
     "R21": "Replies name their request, attempt included",
     "R22": "Names are never reused; only what is condemned is deleted",
     "R23": "A savepoint is a checkpoint and a self-contained copy",
-    "R24": "Stop with savepoint (the part without drain)",
+    "R24": "Stop with savepoint, with drain and without",
     "R25": "Every coordinator state has a deadline",
     "R26": "Late barriers are dropped",
     "R27": "Watermarks per key group; splits keep their generator's state",

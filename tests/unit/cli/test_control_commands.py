@@ -69,6 +69,13 @@ def test_stop_with_and_without_a_savepoint(ask, job):
     assert job.asked.get()[:2] == ("stop", "/s")
 
 
+def test_r24_a_drain_is_asked_for_by_name(ask, job):
+    assert ask("stop", "counts", "--drain").stdout == "drained: checkpoint 9\n"
+    assert job.asked.get()[:2] == ("drain", None)
+    ask("stop", "counts", "--drain", "--savepoint", "/s")
+    assert job.asked.get()[:2] == ("drain", "/s")
+
+
 def test_a_refused_request_exits_with_1_and_the_reason(ask, job):
     job.outcome = Outcome(refused="one is under way")
     result = ask("savepoint", "counts", "--to", "/s")

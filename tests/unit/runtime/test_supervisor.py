@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from processor.contracts.job_control import Outcome
-from processor.errors import LogConflict, Unavailable
+from processor.errors import JobError, LogConflict, Unavailable
 from processor.fault_points import FaultPoint
 from processor.ids import Incarnation
 from processor.operators.aggregates import Count
+from processor.operators.context import Context
+from processor.operators.process_function import KeyedProcess
 from processor.protocol.entries import CheckpointEntry, Seal
 from processor.protocol.job_status import JobStatus
 from processor.runtime.origin import write_savepoint
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
+from processor.state.declarations import ValueState
 from processor.stream.job import Job
 from tests.unit.runtime.kit import JobRun, Once, raising
 from tests.unit.task.kit import ListSource, MemorySink
@@ -250,6 +255,120 @@ def test_r24_a_decided_stop_is_finished_by_the_next_attempt(tmp_path):
     polls = -1_000_000  # a start of its own runs on
     run.ask(stop())
     assert run.run() == 0
+
+
+class SaysLate(KeyedProcess[str, str, str]):
+    """Says a line when event time has passed its number by a hundred: long after the last record."""
+
+    waiting = ValueState(list[str])
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self.waiting.set([*(self.waiting.get() or []), value])
+        context.timers.at_event_time(int(value) + 100)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        for value in self.waiting.get() or ():
+            context.emit(value)
+        self.waiting.clear()
+
+
+def waiting_for_event_time(run: JobRun) -> Job:
+    job = Job("late")
+    lines = job.read("read", run.source).event_time(int, disorder=timedelta(0))
+    said = lines.key_by("by-line", lambda line: line).process("wait", SaysLate)
+    said.write("out", MemorySink(run.outside))
+    return job
+
+
+def draining(run: JobRun, *, poll: int = 3, directory: str | None = None) -> None:
+    """Ask for a drain at that poll."""
+    polls = 0
+
+    def on_poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == poll:
+            run.control.stop(directory, run.answers.append, drain=True)
+
+    run.source.on_poll = on_poll
+
+
+NUMBERS = [b"1", b"2", b"3"]
+
+
+def late_job(root, **checkpoint) -> JobRun:
+    source = ListSource({"lines/0": ["1", "2", "3"]})
+    return JobRun(root, source=source, build=waiting_for_event_time, checkpoint=checkpoint)
+
+
+def test_r24_a_drain_puts_out_what_waits_for_event_time_and_the_job_has_finished(tmp_path):
+    run = late_job(tmp_path)
+    draining(run)
+    assert run.run() == 0
+    assert run.state.status is JobStatus.FINISHED
+    assert sorted(row or b"" for row in run.out()) == NUMBERS
+    newest = checkpoints(run)[-1]
+    assert (newest.stop, newest.drained) == (True, True)
+    assert [answer.checkpoint for answer in run.answers] == [newest.checkpoint]
+    # Started again, as by a service manager: it has finished, whatever there is to read.
+    run.source.records["lines/0"].append("4")
+    run.source.on_poll = raising(LogConflict("a finished job reads nothing"))
+    assert run.run() == 0
+    assert run.state.status is JobStatus.FINISHED
+    assert checkpoints(run)[-1] == newest, "nothing was decided after it"
+    assert len(run.out()) == 3
+
+
+def test_r24_without_a_drain_what_waits_for_event_time_goes_on_waiting(tmp_path):
+    run = late_job(tmp_path)
+    run.ask(stop())
+    assert run.run() == 0
+    assert run.state.status is JobStatus.STOPPED
+    assert not checkpoints(run)[-1].drained
+    assert run.out() == []
+
+
+@pytest.mark.parametrize("point", [FaultPoint.CUT_TAKEN, FaultPoint.STATE_WRITTEN_OUTBOX_NOT])
+def test_r24_a_drain_that_fails_goes_on_from_the_checkpoint_before_as_if_it_had_not_been(tmp_path, point):
+    run = late_job(tmp_path, interval="10m")
+    refused: list[Outcome] = []
+
+    def again(outcome: Outcome) -> None:
+        refused.append(outcome)
+        run.source.records["lines/0"].append("4")
+        draining(run, poll=5)
+
+    polls = 0
+
+    def on_poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3 and newest(run) == 2:  # the first checkpoint of the attempt is decided
+            run.faults = Once(point, raising(Unavailable("no space left on device")))
+            run.control.stop(None, again, drain=True)
+        elif polls == 3:
+            polls = 0
+
+    run.source.on_poll = on_poll
+    assert run.run() == 0
+    assert refused[0].refused
+    assert run.control.restarts == 1
+    assert run.state.status is JobStatus.FINISHED
+    assert sorted(row or b"" for row in run.out()) == [*NUMBERS, b"4"], "once, the late one too"
+
+
+def test_r24_a_drained_savepoint_is_not_started_from(tmp_path):
+    run = late_job(tmp_path / "jobs")
+    saved = str(tmp_path / "saved")
+    draining(run, directory=saved)
+    assert run.run() == 0
+    assert [answer.path for answer in run.answers] == [saved]
+    for origin in (saved, str(run.directory.path)):
+        with pytest.raises(JobError, match="was drained"):
+            run.run(origin=origin, accept_duplicates=True)
+    run.ask(stop())
+    assert run.run(fresh=True, accept_duplicates=True) == 0, "what leads on"
+    assert run.state.status is JobStatus.STOPPED
 
 
 def test_a_grace_period_that_passes_ends_the_job_and_loses_nothing(tmp_path):

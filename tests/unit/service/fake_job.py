@@ -42,8 +42,10 @@ class FakeJob:
     def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
         self._asked("savepoint", directory, answer)
 
-    def stop(self, savepoint_directory: str | None, answer: Callable[[Outcome], None]) -> None:
-        self._asked("stop", savepoint_directory, answer)
+    def stop(
+        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+    ) -> None:
+        self._asked("drain" if drain else "stop", savepoint_directory, answer)
 
     def _asked(self, what: str, directory: str | None, answer: Callable[[Outcome], None]) -> None:
         self.asked.put((what, directory, answer))

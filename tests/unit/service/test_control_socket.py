@@ -78,11 +78,13 @@ def test_requests_reach_the_job_and_its_answers_come_back(root, serve):
     assert client(root).savepoint("/s", WAIT_MS) == outcome
     assert client(root).stop(None, WAIT_MS) == outcome
     assert client(root).stop("/s", WAIT_MS) == outcome
-    assert [job.asked.get()[:2] for _ in range(4)] == [
+    assert client(root).stop("/s", WAIT_MS, drain=True) == outcome
+    assert [job.asked.get()[:2] for _ in range(5)] == [
         ("checkpoint", None),
         ("savepoint", "/s"),
         ("stop", None),
         ("stop", "/s"),
+        ("drain", "/s"),
     ]
 
 

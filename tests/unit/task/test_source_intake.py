@@ -184,6 +184,28 @@ def test_r24_a_stop_that_fails_resumes_where_it_was():
     assert source.rig.sent() == [["x", "y"], "idle", "barrier 1", ["z"]]
 
 
+def test_r24_a_drained_source_ends_and_its_barrier_comes_behind_the_end():
+    operator = PassOn()
+    source = Source({"a/0": ["x", "y", "z"]}, operators=[operator])
+    source.rig.step()
+    source.inject(1, CheckpointKind.DRAIN)
+    source.rig.run()
+    assert source.rig.sent() == [["x", "y"], "idle", MAX_TIME_MS, "end", "barrier 1"]
+    assert operator.seen[-2:] == [("watermark", MAX_TIME_MS), "end"]
+    (ack,) = source.rig.acknowledged()
+    assert ack.snapshot.finished
+    assert source.positions() == {"a/0": 2}, "what was not read is not passed over"
+
+
+def test_r24_a_source_that_has_ended_is_not_ended_again_by_a_drain():
+    source = Source({"a/0": ["x"]}, bounded=True)
+    source.rig.run()
+    source.rig.sent()
+    source.inject(1, CheckpointKind.DRAIN)
+    source.rig.run()
+    assert source.rig.sent() == ["barrier 1"]
+
+
 def test_r24_the_resume_of_another_stop_resumes_nothing():
     source = Source({"a/0": ["x"]})
     source.inject(2, CheckpointKind.STOP)
