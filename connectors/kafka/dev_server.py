@@ -302,6 +302,8 @@ def _settings(node: int, directory: Path, voters: str, brokers: int) -> dict[str
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
+        # Event time of tests is often long ago, and a week counts by the records' own timestamps.
+        "log.retention.ms": "-1",
         # A killed broker is let in again only after its session: 9 s by default, for every restart of a test.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "500",

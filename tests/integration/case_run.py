@@ -38,6 +38,8 @@ from tests.topics import create_topic
 from tests.waiting import wait_until
 
 CHECKPOINT_INTERVAL_MS = 200
+DRAINED = "drain"
+"""The job of which nothing may come out before it is drained."""
 RECORDS_TO_THE_END = 20_000
 """Of a job that ends by itself: work of several seconds, and of several starts."""
 SETTLE_CHECKPOINTS = 8
@@ -149,9 +151,7 @@ class CaseRun:
         """Stop it, and go on from there later."""
         wait_until(self.running, REACH_TIMEOUT_S, f"it runs:\n{self.process.said()}")
         savepoint = self.folder / "savepoint"
-        options = [word for assignment in self.assignments for word in ("--set", assignment)]
-        said: Said = run_processor("stop", "--savepoint", str(savepoint), str(self.case.graph.name), *options)
-        assert said.code == 0, f"{said}\n{self.process.said()}"
+        self._stopped("--savepoint", str(savepoint))
         assert self.process.wait(REACH_TIMEOUT_S) == 0, self.process.said()
         self.origin = str(savepoint)
 
@@ -178,7 +178,10 @@ class CaseRun:
         if not self.case.input_first:
             self._feeder.stop()
             self.drain()
-            self.process.signal(signal.SIGTERM)
+            if self.name == DRAINED:
+                self._stopped("--drain")
+            else:
+                self.process.signal(signal.SIGTERM)
         code = self.process.wait(DRAIN_TIMEOUT_S)
         assert code == 0, f"the job ended with exit code {code}"
 
@@ -206,6 +209,11 @@ class CaseRun:
         return reports
 
     # --- parts
+
+    def _stopped(self, *how: str) -> None:
+        options = [word for assignment in self.assignments for word in ("--set", assignment)]
+        said: Said = run_processor("stop", *how, str(self.case.graph.name), *options)
+        assert said.code == 0, f"{said}\n{self.process.said()}"
 
     def _process(self) -> JobProcess:
         command = ["-m", "tests.integration.case_process", self.name, str(self.seed), self.origin]

@@ -32,9 +32,6 @@ KILL_AFTER_S = (0.0, 0.4)
 DRAINING = "draining:"
 """What the daemon says then."""
 
-KEPT = {"retention.ms": "-1"}
-"""Event time is far in the past here: brokers would delete what is written with it."""
-
 TRIES_MAX = 20
 END_TIMEOUT_S = 60.0
 
@@ -88,7 +85,7 @@ def test_r24_killed_while_it_drains_everything_is_out_once_and_the_job_stays_fin
     kafka: str, tmp_path: Path
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
-    scenario = Scenario.make(kafka, tmp_path, job="wait", backend="rocksdb", parallelism=2, config_out=KEPT)
+    scenario = Scenario.make(kafka, tmp_path, job="wait", backend="rocksdb", parallelism=2)
     scenario.feed(RECORDS)
     with scenario.running("before") as before:
         scenario.drain(before)
@@ -113,7 +110,7 @@ def test_r24_killed_while_it_drains_everything_is_out_once_and_the_job_stays_fin
 
 def test_r24_a_drained_savepoint_is_refused_and_an_earlier_one_is_not(kafka: str, tmp_path: Path) -> None:
     early, late = tmp_path / "early", tmp_path / "late"
-    scenario = Scenario.make(kafka, tmp_path / "job", job="wait", parallelism=2, config_out=KEPT)
+    scenario = Scenario.make(kafka, tmp_path / "job", job="wait", parallelism=2)
     scenario.feed(RECORDS)
     with scenario.running() as process:
         scenario.drain(process)
