@@ -56,8 +56,12 @@ class SimulatedKafka:
         time_ms: int | None = None,
         headers: RawHeaders = (),
     ) -> None:
-        self._broker_of(source).append(
-            self._partitions(source)[part],
+        broker, partitions = self._broker_of(source), self._partitions(source)
+        if part >= len(partitions):
+            broker.add_partitions(partitions[-1].topic, partitions[-1].number + 2 + part - len(partitions))
+            partitions = self._partitions(source)
+        broker.append(
+            partitions[part],
             [value],
             keys=None if key is None else [key],
             timestamps=None if time_ms is None else [time_ms],

@@ -28,13 +28,23 @@ def chosen(entries: Sequence[Entry], number: int | None, job: str) -> Checkpoint
         raise JobError(
             f"job '{job}' has no decided checkpoint.", remedy="See 'processor checkpoints list' for its log."
         )
-    if number is None:
-        return checkpoints[-1]
-    for entry in reversed(checkpoints):
-        if entry.checkpoint == number:
-            return entry
+    entry = found(entries, number)
+    if entry is not None:
+        return entry
     kept = ", ".join(str(entry.checkpoint) for entry in checkpoints)
     raise JobError(f"job '{job}' has no checkpoint {number}.", remedy=f"Choose one that is kept: {kept}.")
+
+
+def found(entries: Sequence[Entry], number: int | None) -> CheckpointEntry | None:
+    """The newest checkpoint, or the newest of that number, if it is kept."""
+    return next(
+        (
+            entry
+            for entry in reversed(entries)
+            if isinstance(entry, CheckpointEntry) and number in (None, entry.checkpoint)
+        ),
+        None,
+    )
 
 
 def show_text(entry: CheckpointEntry, published: Published | None) -> str:

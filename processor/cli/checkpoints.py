@@ -1,4 +1,5 @@
-"""``processor checkpoints``: what the decision log of a job holds. Works whether the job runs or not."""
+"""``processor checkpoints``: what the decision log of a job holds, whether it runs or not; and what a running one
+remembers of them."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from processor.cli.options import ConfigOption, JobArgument, SetOption
 from processor.cli.reporting import Reporting, reporting
 
 if TYPE_CHECKING:
+    from processor.contracts.checkpoint_view import CheckpointsView
     from processor.storage.decision_log import DecisionLog
 
 app = typer.Typer(
@@ -36,18 +38,57 @@ def list_(job: JobArgument, config: ConfigOption = None, set_: SetOption = None)
 def show(
     job: JobArgument,
     checkpoint: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="Its number; the newest when left out.")
+        int | None, typer.Argument(metavar="[ID]", help="Its number; all, and the newest, when left out.")
     ] = None,
     config: ConfigOption = None,
     set_: SetOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
 ) -> None:
-    """One checkpoint: positions, state, output, files."""
+    """One checkpoint: how it went, as far as the running job remembers it, and what is kept of it: positions,
+    state, output, files. Without a number: how all of them went, and the newest that is kept."""
     with reporting() as told:
-        from processor.cli.checkpoint_text import chosen, show_text
+        from processor.cli.checkpoint_text import chosen, found, show_text
 
         log = _opened(job, config, set_, told)
-        entry = chosen(log.read_all().entries, checkpoint, job)
-        typer.echo(show_text(entry, log.published()))
+        entries, published = log.read_all().entries, log.published()
+        seen = _remembered(job, checkpoint, config, set_, told)
+        entry = found(entries, checkpoint)
+        if entry is None and (seen is None or (checkpoint is not None and seen.asked is None)):
+            entry = chosen(entries, checkpoint, job)  # says which there are
+        if as_json:
+            import msgspec
+
+            whole = {"running": seen is not None, "statistics": seen, "kept": entry, "published": published}
+            typer.echo(msgspec.json.encode(whole).decode())
+            return
+        from processor.cli.statistics_text import overview_text, record_text
+
+        parts = []
+        if seen is not None:
+            parts.append(overview_text(seen) if checkpoint is None else "")
+            parts.append("" if seen.asked is None else record_text(seen.asked))
+        if entry is not None:
+            parts.append(show_text(entry, published))
+        typer.echo("\n\n".join(part for part in parts if part))
+
+
+def _remembered(
+    job: str,
+    checkpoint: int | None,
+    config: Sequence[Path] | None,
+    assignments: Sequence[str] | None,
+    told: Reporting,
+) -> CheckpointsView | None:
+    """What the running job tells; None when none runs here."""
+    from processor.cli.control import client_of
+    from processor.errors import Unavailable
+    from processor.ids import CheckpointId
+
+    asked = None if checkpoint is None else CheckpointId(checkpoint)
+    try:
+        return client_of(job, config, assignments, told).checkpoints(asked)
+    except Unavailable:
+        return None
 
 
 def _opened(

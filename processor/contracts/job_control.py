@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from processor.contracts.checkpoint_view import CheckpointsView
 from processor.ids import CheckpointId, JobName
 
 
@@ -42,6 +43,10 @@ class JobControl(Protocol):
     """Calls come from any thread; answers are delivered exactly once, from the job's thread."""
 
     def status(self) -> JobStatus: ...
+
+    def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
+        """What became of its checkpoints; of ``asked`` also what every subtask said."""
+        ...
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None: ...
 

@@ -94,7 +94,8 @@ class SimulatedSystem(Protocol):
         time_ms: int | None = None,
         headers: RawHeaders = (),
     ) -> None:
-        """Add a record to a part of what the source reads. ``time_ms``: without it, now."""
+        """Add a record to a part of what the source reads. ``time_ms``: without it, now. A system whose topics
+        can grow makes parts that are not there yet: the job is to find them."""
         ...
 
     def ends(self, source: object) -> Mapping[SplitId, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
@@ -64,12 +64,12 @@ class AttemptParts:
     clock: Clock
     chance: Chance
     metrics: Metrics
+    statistics: CheckpointStatistics
+    """Of the checkpoints of all attempts."""
     executor: Callable[[], Executor]
     """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
     faults: FaultHook
     say: Log
-    statistics: CheckpointStatistics = field(default_factory=CheckpointStatistics)
-    """Of the checkpoints of all attempts."""
     links: Callable[[Executor], Links] = DirectLinks
     settled: Callable[[], AbstractContextManager[None]] = long_lived_objects
     """Entered once an attempt is deployed, left when it ends."""

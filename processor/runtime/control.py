@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from processor.contracts.checkpoint_view import CheckpointsView
 from processor.contracts.clock import Clock
 from processor.contracts.job_control import JobStatus, Outcome
-from processor.ids import JobName
+from processor.ids import CheckpointId, JobName
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.protocol.messages import CheckpointKind
 from processor.runtime.attempt import RunningAttempt
+from processor.telemetry.checkpoint_summary import view
 from processor.telemetry.metrics import Metrics
 
 
@@ -25,7 +28,15 @@ class Asked:
 class Control:
     """A JobControl. Requests come from any thread and wait until the job's thread takes them."""
 
-    def __init__(self, job: JobName, state: JobState, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        job: JobName,
+        state: JobState,
+        metrics: Metrics,
+        clock: Clock,
+        statistics: CheckpointStatistics,
+    ) -> None:
+        self._statistics = statistics
         self._job = job
         self._state = state
         self._metrics = metrics
@@ -56,6 +67,9 @@ class Control:
             else "",
             counters=counted.by_step(but=("records_in", "records_out")),
         )
+
+    def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
+        return view(self._statistics.picture(), self._clock, asked)
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
         self._ask(CheckpointKind.MANUAL, "", answer)

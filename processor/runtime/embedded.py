@@ -14,6 +14,7 @@ from processor.errors import SettingsError
 from processor.fault_points import FaultHook, no_faults
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
@@ -66,7 +67,8 @@ def run_job(
     other = open_job_directory(root, plan.job, token=chance.token)
     two_writer_test(directory.log, other.log, chance.token)
     state = JobState()
-    control = Control(plan.job, state, metrics, clock)
+    statistics = CheckpointStatistics()
+    control = Control(plan.job, state, metrics, clock, statistics)
     gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     parts = AttemptParts(
@@ -77,6 +79,7 @@ def run_job(
         clock=clock,
         chance=chance,
         metrics=metrics,
+        statistics=statistics,
         executor=ThreadedExecutor,
         faults=faults,
         say=log,

@@ -7,12 +7,14 @@ import socket
 import time
 from typing import Final
 
+from processor.contracts.checkpoint_view import CheckpointsView
 from processor.contracts.job_control import JobStatus, Outcome
 from processor.errors import ExternalRefusal, Unavailable
-from processor.ids import JobName
+from processor.ids import CheckpointId, JobName
 from processor.service.control_messages import (
     REPLY_BYTES_MAX,
     AskCheckpoint,
+    AskCheckpoints,
     AskSavepoint,
     AskStatus,
     AskStop,
@@ -41,6 +43,13 @@ class ControlClient:
         if reply.status is None:
             raise self._strange("a status")
         return reply.status
+
+    def checkpoints(self, asked: CheckpointId | None, timeout_ms: int = STATUS_TIMEOUT_MS) -> CheckpointsView:
+        """What became of its checkpoints, with every subtask's part of ``asked``."""
+        reply = self._ask(AskCheckpoints(checkpoint=asked), timeout_ms)
+        if reply.checkpoints is None:
+            raise self._strange("a view of checkpoints")
+        return reply.checkpoints
 
     def checkpoint(self, timeout_ms: int) -> Outcome:
         return self._outcome(AskCheckpoint(), timeout_ms)

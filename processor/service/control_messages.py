@@ -6,10 +6,13 @@ from typing import Annotated, Final
 
 import msgspec
 
+from processor.contracts.checkpoint_view import CheckpointsView
 from processor.contracts.job_control import JobStatus, Outcome
+from processor.ids import CheckpointId
 
 REQUEST_BYTES_MAX: Final = 16_384
-REPLY_BYTES_MAX: Final = 262_144
+REPLY_BYTES_MAX: Final = 8 * 2**20
+"""The parts of some twenty thousand subtasks in one checkpoint."""
 PATH_CHARS_MAX: Final = 4_096
 
 _Directory = Annotated[str, msgspec.Meta(min_length=1, max_length=PATH_CHARS_MAX)]
@@ -21,6 +24,11 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class AskStatus(_Message, frozen=True, kw_only=True, tag="status"):
     pass
+
+
+class AskCheckpoints(_Message, frozen=True, kw_only=True, tag="checkpoints"):
+    checkpoint: CheckpointId | None = None
+    """Of this one every subtask's part is told too."""
 
 
 class AskCheckpoint(_Message, frozen=True, kw_only=True, tag="checkpoint"):
@@ -36,13 +44,14 @@ class AskStop(_Message, frozen=True, kw_only=True, tag="stop"):
     drain: bool = False
 
 
-Request = AskStatus | AskCheckpoint | AskSavepoint | AskStop
+Request = AskStatus | AskCheckpoints | AskCheckpoint | AskSavepoint | AskStop
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Exactly one of the three is given; ``error`` says why the request itself was no good."""
+    """Exactly one of these is given; ``error`` says why the request itself was no good."""
 
     status: JobStatus | None = None
+    checkpoints: CheckpointsView | None = None
     outcome: Outcome | None = None
     error: str | None = None
 

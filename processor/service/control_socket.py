@@ -14,6 +14,7 @@ from processor.contracts.job_control import JobControl, Outcome
 from processor.service.control_messages import (
     REQUEST_BYTES_MAX,
     AskCheckpoint,
+    AskCheckpoints,
     AskSavepoint,
     AskStatus,
     AskStop,
@@ -128,6 +129,8 @@ class ControlSocket:
         match request:
             case AskStatus():
                 return Reply(status=self._control.status())
+            case AskCheckpoints(checkpoint=asked):
+                return Reply(checkpoints=self._control.checkpoints(asked))
             case AskCheckpoint():
                 return self._outcome(self._control.checkpoint)
             case AskSavepoint(directory=directory):

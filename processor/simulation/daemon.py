@@ -13,6 +13,7 @@ from processor.fault_points import FaultHook
 from processor.ids import JobName
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
@@ -93,7 +94,8 @@ class Daemon:
         directory = open_job_directory(
             root, plan.job, token=chance.token, faults=self._faults, disk=self._disk
         )
-        control = self._control = Control(plan.job, state, metrics, clock)
+        statistics = CheckpointStatistics()
+        control = self._control = Control(plan.job, state, metrics, clock, statistics)
         wires = Wires(process, self._injection)
         parts = AttemptParts(
             plan=plan,
@@ -103,6 +105,7 @@ class Daemon:
             clock=clock,
             chance=chance,
             metrics=metrics,
+            statistics=statistics,
             executor=lambda: SimulatedExecutor(process),
             faults=self._faults,
             say=trace_log(process.world, process.name),

@@ -22,6 +22,7 @@ from processor.contracts.policy import Fail
 from processor.ids import JobName, PublisherId, StepName
 from processor.operators.aggregates import Count
 from processor.plan.chaining import plan as lay_out
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.coordinator import Coordinator
 from processor.protocol.coordinator_messages import Tick
 from processor.protocol.decisions import LogView
@@ -90,6 +91,7 @@ class House:
                 clock=self.clock,
                 chance=chance,
                 metrics=Metrics(),
+                statistics=CheckpointStatistics(),
                 executor=lambda: self.executor,
                 faults=lambda point: None,
                 say=get_log("journey"),

@@ -17,13 +17,14 @@ from connectors.kafka.plugin import plugin as kafka_plugin
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from processor import Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
+from processor import CheckpointHook, Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.simulation.case import Case, Input
 from processor.simulation.operator import run_and_drain, run_and_stop, run_stop_and_restore, run_to_the_end
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
+PARTS_ADDED = 2
 KEYS = 5
 RECORDS = (5, 60)
 TIMER_MS_MAX = 600
@@ -253,6 +254,26 @@ def restore(chance: Random) -> Case:
     return _case(job, chance, audits=[counts(state="seen")], script=script, parallelism=before)
 
 
+class Noted(CheckpointHook):
+    """Takes part in every checkpoint, and is given back what it kept of one."""
+
+    def take(self, checkpoint: int) -> bytes:
+        return str(checkpoint).encode()
+
+    def restore(self, data: bytes) -> None:
+        if int(data) < 1:
+            raise ValueError(f"no checkpoint keeps {data!r}")
+
+
+def growing(chance: Random) -> Case:
+    """Every record of a topic into another, with partitions that are added while the job runs, and a hook."""
+    job = Job("growing")
+    job.hook("noted", Noted)
+    job.read("read", KafkaSource("in", Text())).write("write", KafkaSink("out", Text()))
+    inputs = numbered(chance, "read", parts=PARTS_IN + PARTS_ADDED)
+    return _case(job, chance, audits=[copied()], inputs=inputs)
+
+
 def table_copy(chance: Random) -> Case:
     """Every record of a log into a table: nothing of Kafka."""
     job = Job("table-copy")
@@ -273,6 +294,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "two-sinks": two_sinks,
         "restore": restore,
         "table-copy": table_copy,
+        "growing": growing,
     }
 )
 
@@ -321,12 +343,12 @@ def kafka_section(chance: Random) -> KafkaSettings:
     return KafkaSettings(main=ClusterSettings().model_copy(update=chosen))
 
 
-def numbered(chance: Random, step: str, *, tag: str = "") -> list[Input]:
+def numbered(chance: Random, step: str, *, tag: str = "", parts: int = PARTS_IN) -> list[Input]:
     """Records for the parts of what a source reads, each part in order."""
-    reached = [0] * PARTS_IN
+    reached = [0] * parts
     made = []
     for _ in range(chance.randint(*RECORDS)):
-        part = chance.randrange(PARTS_IN)
+        part = chance.randrange(parts)
         key = f"k{chance.randrange(KEYS)}"
         value = f"{tag}{part} {reached[part]} {key}"
         made.append(Input(step=step, part=part, key=key.encode(), value=value.encode()))

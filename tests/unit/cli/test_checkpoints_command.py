@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 
 import pytest
@@ -33,8 +34,14 @@ from processor.protocol.entries import (
     StateFile,
     SubtaskSnapshot,
 )
+from processor.protocol.messages import Declined
+from processor.service.control_place import control_place
+from processor.service.control_socket import ControlSocket
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import open_job_directory
+from processor.telemetry.log import get_log
+from tests.protocol.coordinator_rig import ATTEMPT, READ, Rig, outbox
+from tests.unit.service.fake_job import FakeJob
 
 JOB = JobName("counts")
 INCARNATION = Incarnation("inc-1")
@@ -150,6 +157,68 @@ def test_one_checkpoint_is_shown_whole_and_the_newest_by_default(checkpoints, wr
     ):
         assert part in text, part
     assert "parent none" in " ".join(checkpoints("show", "counts", "1").stdout.split())
+
+
+@pytest.fixture
+def running(tmp_path):
+    """The job runs: it has published checkpoint 11, and given 12 up."""
+    rig = Rig()
+    rig.complete(rig.start(), outbox(11))
+    declined = rig.start()
+    rig.do(Declined(attempt=ATTEMPT, checkpoint=declined, subtask=READ, reason="disk full"))
+    job = FakeJob()
+    job.statistics = rig.statistics
+    server = ControlSocket(job, control_place(tmp_path / "checkpoints", JOB), get_log("test"))
+    server.start()
+    yield rig
+    server.close()
+
+
+def test_a18_of_a_running_job_it_shows_how_all_went_and_the_newest_that_is_kept(
+    checkpoints, written, running
+):
+    result = checkpoints("show", "counts")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    for part in (
+        "triggered 2",
+        "published 1",
+        "given up: declined 1",
+        "failed checkpoint 12",
+        "of the last 1 that were published: MIN AVERAGE P50",
+        "given-up: declined",
+        "checkpoint 2 parent 1",  # what is kept
+    ):
+        assert part in text, part
+
+
+def test_a18_of_one_that_is_remembered_it_shows_every_subtasks_part_though_nothing_of_it_is_kept(
+    checkpoints, written, running
+):
+    text = " ".join(checkpoints("show", "counts", "11").stdout.split())
+    for part in ("status completed", "acknowledged 2 of 2", "read[0] 0ms", "write[0] 0ms"):
+        assert part in text, part
+    text = " ".join(checkpoints("show", "counts", "12").stdout.split())
+    assert "why subtask read[0] declined: disk full" in text
+    assert checkpoints("show", "counts", "77").exit_code == 64
+
+
+def test_a18_for_programs_it_is_one_object_whether_the_job_runs_or_not(checkpoints, written, running):
+    told = json.loads(checkpoints("show", "counts", "11", "--json").stdout)
+    assert told["running"] is True
+    assert told["kept"] is None
+    assert told["statistics"]["counts"]["given_up"] == {"declined": 1}
+    assert [part["subtask"]["chain"] for part in told["statistics"]["asked"]["record"]["parts"]] == [
+        "read",
+        "write",
+    ]
+
+
+def test_a18_of_a_stopped_job_it_shows_what_is_kept(checkpoints, written):
+    told = json.loads(checkpoints("show", "counts", "--json").stdout)
+    assert (told["running"], told["statistics"]) == (False, None)
+    assert told["kept"]["checkpoint"] == 2
+    assert told["published"]["checkpoint"] == 2
 
 
 def test_a_checkpoint_that_is_not_kept_is_refused_with_those_that_are(checkpoints, written):

@@ -13,6 +13,7 @@ from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import JobName, PublisherId, StepName
 from processor.plan.chaining import plan as lay_out
 from processor.plan.execution import ExecutionPlan
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
@@ -102,8 +103,9 @@ class JobRun:
         )
         self.log = DecisionLog(self.directory.log)
         self.metrics = Metrics()
+        self.statistics = CheckpointStatistics()
         self.clock = SystemClock()
-        self.control = Control(self.plan.job, self.state, self.metrics, self.clock)
+        self.control = Control(self.plan.job, self.state, self.metrics, self.clock, self.statistics)
         self.answers: list[Outcome] = []
 
     def _fault(self, point: FaultPoint) -> None:
@@ -125,6 +127,7 @@ class JobRun:
             clock=self.clock,
             chance=self.chance,
             metrics=self.metrics,
+            statistics=self.statistics,
             executor=ThreadedExecutor,
             faults=self._fault,
             say=get_log("test"),
@@ -133,7 +136,7 @@ class JobRun:
     def run(self, **options: Any) -> int:
         """All attempts, to the end of the job; the exit code."""
         self.state = JobState()
-        self.control = Control(self.plan.job, self.state, self.metrics, self.clock)
+        self.control = Control(self.plan.job, self.state, self.metrics, self.clock, self.statistics)
         self.supervisor = Supervisor(self.parts(), self.state, self.control)
         if self._ask is not None:
             self._ask(self.control)

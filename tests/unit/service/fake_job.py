@@ -5,8 +5,12 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable
 
+from processor.contracts.checkpoint_view import CheckpointsView
 from processor.contracts.job_control import JobStatus, Outcome
-from processor.ids import JobName
+from processor.ids import CheckpointId, JobName
+from processor.protocol.checkpoint_statistics import CheckpointStatistics
+from processor.telemetry.checkpoint_summary import view
+from tests.unit.operators.kit import SetClock
 
 STATUS = JobStatus(
     job=JobName("counts"),
@@ -29,12 +33,16 @@ class FakeJob:
     def __init__(self, outcome: Outcome | None = None) -> None:
         self.outcome = outcome
         self.failure: Exception | None = None
+        self.statistics = CheckpointStatistics()
         self.asked: queue.SimpleQueue[tuple[str, str | None, Callable[[Outcome], None]]] = queue.SimpleQueue()
 
     def status(self) -> JobStatus:
         if self.failure is not None:
             raise self.failure
         return STATUS
+
+    def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
+        return view(self.statistics.picture(), SetClock(), asked)
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
         self._asked("checkpoint", None, answer)

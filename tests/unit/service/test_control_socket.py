@@ -20,6 +20,7 @@ from processor.service.control_messages import REQUEST_BYTES_MAX, decode_reply
 from processor.service.control_place import SOCKET_PATH_BYTES_MAX, control_place
 from processor.service.control_socket import CONNECTIONS_MAX, ControlSocket
 from processor.telemetry.log import get_log
+from tests.protocol.coordinator_rig import Rig
 from tests.unit.service.fake_job import STATUS, FakeJob
 from tests.waiting import wait_until
 
@@ -68,6 +69,20 @@ def raw(at, content: bytes) -> bytes:
 def test_status_is_the_jobs(root, serve):
     serve(FakeJob())
     assert client(root).status() == STATUS
+
+
+def test_a18_what_became_of_checkpoints_comes_over_the_socket(root, serve):
+    job = FakeJob()
+    serve(job)
+    rig = Rig()
+    job.statistics = rig.statistics
+    checkpoint = rig.start()
+    rig.complete(checkpoint)
+    seen = client(root).checkpoints(checkpoint)
+    assert seen == job.checkpoints(checkpoint)
+    assert seen.asked is not None
+    assert len(seen.asked.record.parts) == 2
+    assert client(root).checkpoints(None).asked is None
 
 
 def test_requests_reach_the_job_and_its_answers_come_back(root, serve):
