@@ -74,6 +74,10 @@ class KafkaSource(Generic[V_co]):
         source._tombstones = True
         return source
 
+    @property
+    def bounded(self) -> bool:
+        return self._until is not None
+
     def value_type(self) -> type[V_co] | None:
         ask = getattr(self._decoder, "value_type", None)  # a format of the author's own may lack it
         kind = None if ask is None else ask()

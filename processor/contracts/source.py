@@ -89,6 +89,11 @@ class Reader(Protocol[V_co]):
 class Source(Protocol[V_co]):
     """What an author hands to ``job.read``; it holds no connection."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it has an end, also when it has no splits at all."""
+        ...
+
     def value_type(self) -> type[V_co] | None:
         """The type of the values, None when it is not known at run time."""
         ...

@@ -153,7 +153,7 @@ class InspectOrigin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginFound:
     identity: str
-    """The savepoint's id: the default token of a rewind (R3)."""
+    """The savepoint's id, or the incarnation of a job's directory: the default token of a rewind (R3)."""
     incarnation: Incarnation
     checkpoint: CheckpointId
     shape: JobShape

@@ -252,7 +252,7 @@ class RunningAttempt:
                 say=say,
             ),
         )
-        built = Deployment(parts.plan, recovered, self._around, self._report).build()
+        built = Deployment(parts.plan, recovered, self._around, self._report, discovery.unconfirmed).build()
         worker = Worker(
             attempt=recovered.attempt,
             incarnation=recovered.incarnation,

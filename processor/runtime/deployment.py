@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from processor.channels.memory import MemoryChannel
@@ -14,7 +14,7 @@ from processor.contracts.file_store import FileStore
 from processor.contracts.source import SourceContext
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook
-from processor.ids import JobName, SplitId, StepName, SubtaskId, key_groups_of
+from processor.ids import JobName, Position, SplitId, StepName, SubtaskId, key_groups_of
 from processor.operators.event_time import EventTimeStamper
 from processor.operators.operator import OperatorContext
 from processor.operators.watermarks import SplitWatermarks
@@ -24,7 +24,12 @@ from processor.plan.instantiate import instantiate
 from processor.plan.subtasks import links, subtasks_of
 from processor.protocol.messages import Report
 from processor.protocol.recovered import Recovered
-from processor.runtime.restoring import processing_time_reached, restored_operator, restored_source
+from processor.runtime.restoring import (
+    bounded,
+    processing_time_reached,
+    restored_operator,
+    restored_source,
+)
 from processor.settings.model import Settings
 from processor.storage.layout import file_prefix
 from processor.task.channel_intake import ChannelIntake
@@ -59,7 +64,10 @@ class Deployment:
         recovered: Recovered,
         around: Surroundings,
         report: Callable[[Report], None],
+        unconfirmed: Callable[[StepName], Mapping[SplitId, Position]],
     ) -> None:
+        """``unconfirmed``: splits of a source that were found and are in no position of the checkpoint."""
+        self._unconfirmed = unconfirmed
         self._plan = plan
         self._recovered = recovered
         self._around = around
@@ -131,13 +139,14 @@ class Deployment:
         step = chain.steps[0]
         assert step.source is not None
         restored = restored_source(self._recovered.entry, step.name)
+        splits = {**self._unconfirmed(step.name), **restored.positions}
         intake = SourceIntake(
             subtask,
             step=step.name,
             reader=step.source.reader(source_context(self._plan.job, step, self._around)),
             event_time=self._event_time(chain, subtask.id, step, clock),
             records_max=self._around.settings.runtime.batch_records_max,
-            bounded=restored.bounded,
+            bounded=bounded(step.source, splits),
             owns=_owner(chain.parallelism, subtask.id.index),
             count=self._around.metrics.counter_of(step.name),
             backlog_after_ms=self._around.settings.checkpoint.backlog_after,
@@ -145,7 +154,7 @@ class Deployment:
         subtask.connect(intake)
         mine = {
             split: position
-            for split, position in sorted(restored.positions.items())
+            for split, position in sorted(splits.items())
             if owner_of_split(split, chain.parallelism) == subtask.id.index
         }
         intake.restore(mine, restored.watermarks)

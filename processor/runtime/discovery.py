@@ -11,7 +11,7 @@ from processor.contracts.source import Enumerator
 from processor.ids import Position, SplitId, StepName, SubtaskId
 from processor.plan.execution import Chain
 from processor.protocol.entries import CheckpointEntry, ParticipantState, SourceState, SubtaskSnapshot
-from processor.runtime.restoring import restored_source
+from processor.runtime.restoring import bounded, restored_source
 from processor.task.source_intake import owner_of_split
 from processor.telemetry.log import Log
 
@@ -71,7 +71,7 @@ class Discovery:
     def restored(self, entry: CheckpointEntry, kept: Mapping[str, bytes]) -> None:
         """Check that the splits of the checkpoint are still what they were. ``kept``: what participants have in
         it, by name. Raises PositionLost."""
-        for step, (enumerator, _) in self._enumerators.items():
+        for step, (enumerator, chain) in self._enumerators.items():
             source = restored_source(entry, step)
             data = kept.get(_lane(step))
             found = {} if data is None else _splits.decode(data)
@@ -81,10 +81,16 @@ class Discovery:
                 found = dict(enumerator.start())
             self._unconfirmed[step] = {s: at for s, at in found.items() if s not in source.positions}
             self._known[step] = {**self._unconfirmed[step], **source.positions}
-            if source.bounded:
+            read_by = chain.steps[0].source
+            assert read_by is not None
+            if bounded(read_by, self._known[step]):
                 self._bounded.add(step)
             if read or data is not None:
                 enumerator.check(self._known[step])
+
+    def unconfirmed(self, step: StepName) -> Mapping[SplitId, Position]:
+        """Splits of a source that are in no position of the checkpoint: its readers begin with them too."""
+        return dict(self._unconfirmed[step])
 
     def deployed(self) -> None:
         """The subtasks are there: give them the splits that are in no position of the checkpoint."""

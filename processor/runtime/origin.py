@@ -32,11 +32,15 @@ class Origin:
 
     files: FileStore
     entry: CheckpointEntry
+    moves: bool
+    """A job's directory, in which a newer checkpoint may be found the next time."""
 
     @property
     def found(self) -> OriginFound:
+        # By this, the same command line run again knows that it has rewound already (R3): it must not move.
+        incarnation, checkpoint = self.entry.incarnation, self.entry.checkpoint
         return OriginFound(
-            identity=f"{self.entry.incarnation}-{self.entry.checkpoint}",
+            identity=str(incarnation) if self.moves else f"{incarnation}-{checkpoint}",
             incarnation=self.entry.incarnation,
             checkpoint=self.entry.checkpoint,
             shape=self.entry.shape,
@@ -88,7 +92,7 @@ def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
             remedy="Start its job once, or publish it with 'processor outbox publish'; then start from it.",
         )
     refuse_condemned(view, entry)
-    return Origin(files=directory.files, entry=entry)
+    return Origin(files=directory.files, entry=entry, moves=view.newest_seal() is not None)
 
 
 def write_savepoint(
@@ -99,7 +103,8 @@ def write_savepoint(
     Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
     """
     target = make_savepoint_directory(path, job, token=token, disk=source.disk)
-    subtasks = Origin(files=source.files, entry=entry).copy_into(target.files, entry.attempt, token)
+    origin = Origin(files=source.files, entry=entry, moves=True)
+    subtasks = origin.copy_into(target.files, entry.attempt, token)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
     copied = replace(
         entry,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from processor.contracts.source import Source
 from processor.ids import KeyGroupRange, Position, SplitId, StepName
 from processor.operators.operator import Restored
 from processor.protocol.entries import CheckpointEntry, StateFile
@@ -17,10 +19,12 @@ class RestoredSource:
     positions: Mapping[SplitId, Position]
     watermarks: Mapping[SplitId, int]
 
-    @property
-    def bounded(self) -> bool:
-        """Every split has an end, so the source as a whole has one."""
-        return bool(self.positions) and all(p.end is not None for p in self.positions.values())
+
+def bounded(source: Source[Any], positions: Mapping[SplitId, Position]) -> bool:
+    """Whether a source as a whole ends: its splits say, as they were resolved once; without any, the source."""
+    if not positions:
+        return source.bounded
+    return all(position.end is not None for position in positions.values())
 
 
 def restored_source(entry: CheckpointEntry, step: StepName) -> RestoredSource:

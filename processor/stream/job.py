@@ -95,7 +95,7 @@ class Job:
 
 def _check_source(source: Any, step: StepName) -> None:
     missing = [n for n in ("value_type", "enumerator", "reader") if not callable(getattr(source, n, None))]
-    if isinstance(source, type) or missing:
+    if isinstance(source, type) or missing or not hasattr(source, "bounded"):
         raise JobError(
             f"read is given {source!r:.80}, which is no source.",
             remedy="Give an instance, such as KafkaSource('topic', Json(T)).",

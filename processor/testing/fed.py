@@ -71,6 +71,8 @@ def _kept(sections: Mapping[str, object]) -> Kept:
 class FedSource:
     """One split for each source step."""
 
+    bounded = False
+
     def __init__(self, step: str, value_type: type[Any] | None) -> None:
         self.step = step
         self._value_type = value_type

@@ -10,6 +10,8 @@ from processor.contracts.sink import Guarantee
 class Lines:
     """A source of text that nobody reads."""
 
+    bounded = False
+
     def value_type(self) -> type[str]:
         return str
 

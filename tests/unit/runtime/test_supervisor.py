@@ -13,7 +13,7 @@ from processor.ids import Incarnation
 from processor.operators.aggregates import Count
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
-from processor.protocol.entries import CheckpointEntry, Seal
+from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
 from processor.runtime.origin import write_savepoint
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
@@ -167,6 +167,25 @@ def test_r23_stop_with_savepoint_and_start_from_it(tmp_path):
     run.source.records["lines/0"].append("d")
     assert run.run(origin=saved_before) == 0
     assert run.out() == [*EXPECTED, b"D"]
+
+
+def test_r03_the_directory_of_a_job_that_runs_on_is_rewound_to_once(tmp_path):
+    """Its newest checkpoint moves; the same command line run again goes on all the same."""
+    first = JobRun(tmp_path / "first")
+    first.ask(stop())
+    assert first.run() == 0
+    copy = JobRun(tmp_path / "copy", source=first.source, chance=first.chance)
+    for _ in range(3):
+        first.ask(stop())
+        assert first.run() == 0
+        copy.ask(stop())
+        assert copy.run(origin=str(first.directory.path)) == 0
+    rewinds = [entry for entry in copy.log.read_all().entries if isinstance(entry, Rewind)]
+    assert [rewind.token for rewind in rewinds] == [first.log.read_all().incarnation]
+    copy.ask(stop())
+    assert copy.run(origin=str(first.directory.path), request="again", accept_duplicates=True) == 0
+    rewinds = [entry for entry in copy.log.read_all().entries if isinstance(entry, Rewind)]
+    assert [rewind.token for rewind in rewinds[1:]] == ["again"]
 
 
 def test_r24_a_stop_whose_savepoint_cannot_be_written_has_stopped_and_says_so(tmp_path):

@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 
 class ListSource(Generic[T]):
+    bounded = False
+
     def __init__(self, kind: type[T] | None = None) -> None:
         self.kind = kind
 
