@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from connectors.kafka.dev_jars import (
-    DEFAULT_VERSION,
     MAVEN_TIMEOUT_S,
     MissingToolError,
     find_java,
@@ -23,6 +22,8 @@ pytestmark = pytest.mark.kafka
 
 PARTITIONS = 7
 CONSOLE_TIMEOUT_S = 90
+CLIENT_VERSION = "4.4.0"
+"""Of Kafka's own producer, whatever version the broker has."""
 
 KEYS = [
     *(f"user-{n}" for n in range(200)),
@@ -107,7 +108,7 @@ def test_rows_without_key_are_spread(kafka: str, topic: TopicFactory) -> None:
 
 def kafka_tools() -> Path:
     """The folder of Kafka's command line tools, which a broker does without; copied by Maven once."""
-    folder = project_root() / "build" / f"kafka-tools-{DEFAULT_VERSION}"
+    folder = project_root() / "build" / f"kafka-tools-{CLIENT_VERSION}"
     if not list(folder.glob("kafka-tools-*.jar")):
         maven = shutil.which("mvn")
         if maven is None:
@@ -118,7 +119,7 @@ def kafka_tools() -> Path:
                 "--quiet",
                 "--batch-mode",
                 "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
-                f"-Dartifact=org.apache.kafka:kafka-tools:{DEFAULT_VERSION}",
+                f"-Dartifact=org.apache.kafka:kafka-tools:{CLIENT_VERSION}",
                 f"-DoutputDirectory={folder}",
             ],
             capture_output=True,
@@ -134,7 +135,7 @@ def kafka_tools() -> Path:
 @pytest.mark.slow
 def test_kafkas_own_producer_chooses_the_same_partitions(kafka: str, topic: TopicFactory) -> None:
     try:
-        java, jars, tools = find_java(), kafka_jars(), kafka_tools()
+        java, jars, tools = find_java(), kafka_jars(CLIENT_VERSION), kafka_tools()
     except MissingToolError as missing:
         pytest.skip(f"Kafka's own producer cannot be run here: {missing}")
     theirs = topic("theirs", partitions=PARTITIONS)
