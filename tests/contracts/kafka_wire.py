@@ -73,18 +73,22 @@ def request_of(data: bytes) -> Request:
 
 
 def error_code(request: Request, answer: bytes) -> int:
-    """The error code of an answer to a request of a transaction; of several partitions the first that is not 0."""
+    """The error code of an answer to a request of a transaction; of several partitions the first that is not 0,
+    of rows that of the first partition."""
     api = Api(request.api)
     flexible = request.version >= FLEXIBLE_FROM[api]
     at = _past_tags(answer, LENGTH.size) if flexible else LENGTH.size
-    at += LENGTH.size  # the time for which the broker throttles
+    throttled = LENGTH.size  # the time for which the broker throttles
     match api:
         case Api.INIT_PRODUCER_ID | Api.ADD_OFFSETS_TO_TXN | Api.END_TXN:
-            return _short(answer, at)
+            return _short(answer, at + throttled)
         case Api.ADD_PARTITIONS_TO_TXN | Api.TXN_OFFSET_COMMIT:
-            return _first_error(answer, at, flexible)
+            return _first_error(answer, at + throttled, flexible)
         case Api.PRODUCE:
-            raise ValueError("answers to rows are not read here")
+            _, at = _count(answer, at, flexible)
+            _, at = _compact_text(answer, at) if flexible else _text(answer, at)
+            _, at = _count(answer, at, flexible)
+            return _short(answer, at + LENGTH.size)
         case _:
             assert_never(api)
 

@@ -18,7 +18,7 @@ from tests.integration.disturbed import Proxied, disturbed
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 HELD = [Api.END_TXN, Api.ADD_PARTITIONS_TO_TXN, Api.INIT_PRODUCER_ID]
-ALL = [*HELD, Api.ADD_OFFSETS_TO_TXN, Api.TXN_OFFSET_COMMIT]
+ALL = [*HELD, Api.ADD_OFFSETS_TO_TXN, Api.TXN_OFFSET_COMMIT, Api.PRODUCE]
 FENCED = (47, 90)
 """Error codes of a broker to a producer whose epoch is an old one: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED."""
 TAKING_OVER = (0, 51)
