@@ -22,6 +22,7 @@ from processor.protocol.messages import (
     Declined,
     InjectBarrier,
     ResumeSources,
+    SubtaskReads,
 )
 from tests.protocol.coordinator_rig import (
     ATTEMPT,
@@ -59,6 +60,28 @@ def test_a03_the_clock_keeps_its_interval_though_each_takes_longer():
     rig = Rig(concurrent=3, timeout_ms=10 * INTERVAL_MS)
     ids = [inject.checkpoint for _ in range(5) for inject in orders(rig.after(INTERVAL_MS), InjectBarrier)]
     assert ids == [RESTORED + 1, RESTORED + 2, RESTORED + 3], "and no more than are allowed"
+
+
+def test_a03_while_a_source_reads_a_backlog_the_interval_is_longer_and_an_acknowledgement_heals_lost_news():
+    rig = Rig(backlog_interval_ms=10 * INTERVAL_MS)
+    rig.do(SubtaskReads(attempt=ATTEMPT, subtask=READ, backlog=True))
+    first = orders(rig.after(INTERVAL_MS), InjectBarrier)[0].checkpoint
+    rig.do(_reading(first, backlog=True))
+    rig.acknowledge(first, WRITE)
+    rig.do(DecisionTaken(checkpoint=first))
+    rig.do(PublishedRecorded(checkpoint=first))
+    assert orders(rig.after(9 * INTERVAL_MS), InjectBarrier) == []
+    second = orders(rig.after(INTERVAL_MS), InjectBarrier)[0].checkpoint
+    rig.do(_reading(second, backlog=False))  # it had said so, and that was lost
+    rig.acknowledge(second, WRITE)
+    rig.do(DecisionTaken(checkpoint=second))
+    rig.do(PublishedRecorded(checkpoint=second))
+    assert len(orders(rig.after(INTERVAL_MS), InjectBarrier)) == 1
+
+
+def _reading(checkpoint: CheckpointId, *, backlog: bool) -> Acknowledged:
+    snapshot = SubtaskSnapshot(subtask=READ)
+    return Acknowledged(attempt=ATTEMPT, checkpoint=checkpoint, snapshot=snapshot, backlog=backlog)
 
 
 def test_a03_the_least_pause_holds_between_the_end_of_one_and_the_start_of_the_clocks_next():

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.errors import EngineBug
-from processor.ids import CheckpointId
+from processor.ids import CheckpointId, StepName, SubtaskId
+from processor.protocol.checkpoint_status import CheckpointState, CheckpointStatus
 from processor.protocol.failure_manager import FailureManager, GivenUp
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.pacing import Pacing, PacingPolicy
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
+from processor.protocol.subtask_states import SubtaskStates
 
 # --- pacing (A2, A3)
 
@@ -79,7 +81,122 @@ def test_r09_who_is_pressed_does_not_wait_and_is_served_once():
     assert not pace.due(1_000)
 
 
+def slow_while_behind() -> Pacing:
+    pace = Pacing(
+        PacingPolicy(interval_ms=100, min_pause_ms=0, initial_delay_ms=30, interval_during_backlog_ms=1_000)
+    )
+    pace.start(1_000)
+    return pace
+
+
+def test_a03_during_a_backlog_the_longer_interval_counts_from_the_last_one_and_ends_with_it():
+    pace = slow_while_behind()
+    pace.backlog(True)
+    assert pace.due(1_030), "the first one is due all the same"
+    pace.triggered(1_030)
+    assert pace.next_ms() == 2_030
+    pace.backlog(False)
+    assert pace.next_ms() == 1_130
+    pace.triggered(1_130)
+    pace.backlog(True)
+    assert pace.next_ms() == 2_030, "multiples of the longer one, from the same beginning"
+    assert not pace.due(2_029)
+    pace.press()
+    assert pace.due(1_131), "a full outbox waits for no interval (R9)"
+
+
+def test_a03_a_backlog_that_ends_late_makes_the_next_one_due_at_once():
+    pace = slow_while_behind()
+    pace.triggered(1_030)
+    pace.backlog(True)
+    pace.backlog(False)
+    assert pace.next_ms() == 1_130
+    assert pace.due(1_500)
+
+
+@given(changes=st.lists(st.tuples(st.integers(0, 700), st.booleans()), max_size=30))
+def test_a03_whatever_the_backlog_two_are_never_closer_than_the_interval(changes):
+    pace = slow_while_behind()
+    triggered, now_ms = [], 1_000
+    for passed_ms, backlog in changes:
+        now_ms += passed_ms
+        pace.backlog(backlog)
+        if pace.due(now_ms):
+            triggered.append(now_ms)
+            pace.triggered(now_ms)
+            assert not pace.due(now_ms)
+    slots = [(moment - 1_030) // 100 for moment in triggered]
+    assert slots == sorted(set(slots)), "at most one for each multiple of the interval"
+
+
+# --- states of subtasks and checkpoints (A5, A6)
+
+
+def test_a06_what_is_not_in_the_table_of_a_checkpoint_cannot_happen():
+    states = list(CheckpointStatus)
+    ways = {state: CheckpointState() for state in states}
+    way_to = {
+        CheckpointStatus.PREPARING: [],
+        CheckpointStatus.PENDING: [CheckpointStatus.PENDING],
+        CheckpointStatus.COMPLETE: [CheckpointStatus.PENDING, CheckpointStatus.COMPLETE],
+    }
+    way_to[CheckpointStatus.DECIDING] = [*way_to[CheckpointStatus.COMPLETE], CheckpointStatus.DECIDING]
+    way_to[CheckpointStatus.PUBLISHING] = [*way_to[CheckpointStatus.DECIDING], CheckpointStatus.PUBLISHING]
+    way_to[CheckpointStatus.COMPLETED] = [*way_to[CheckpointStatus.PUBLISHING], CheckpointStatus.COMPLETED]
+    way_to[CheckpointStatus.GIVEN_UP] = [CheckpointStatus.GIVEN_UP]
+    way_to[CheckpointStatus.LEFT] = [CheckpointStatus.LEFT]
+    for state, way in way_to.items():
+        for step in way:
+            ways[state].to(step)
+        assert ways[state].status is state
+    over = {state for state in states if ways[state].over}
+    assert over == {CheckpointStatus.COMPLETED, CheckpointStatus.GIVEN_UP, CheckpointStatus.LEFT}
+    for ended in over:
+        for state in states:
+            with pytest.raises(EngineBug):
+                ways[ended].to(state)
+    for decided in (CheckpointStatus.DECIDING, CheckpointStatus.PUBLISHING):
+        with pytest.raises(EngineBug):
+            ways[decided].to(CheckpointStatus.GIVEN_UP)
+
+
+def test_a05_a_subtask_that_has_ended_has_run_and_stays_in_the_plan():
+    one, two = (SubtaskId(StepName("read"), index) for index in range(2))
+    states = SubtaskStates(frozenset({one, two}), start_timeout_ms=100)
+    assert states.ended(one), "though the report that it runs was lost"
+    assert not states.runs(one)
+    assert not states.ended(one)
+    assert not states.running
+    assert states.runs(two)
+    plan = states.plan()
+    assert (plan.must_acknowledge, plan.ended) == ({one, two}, {one})
+    assert not states.all_ended
+    assert not states.ended(SubtaskId(StepName("unknown"), 0))
+
+
+def test_a03_a_subtask_that_has_ended_reads_no_backlog():
+    (one,) = (SubtaskId(StepName("read"), 0),)
+    states = SubtaskStates(frozenset({one}), start_timeout_ms=100)
+    states.runs(one)
+    states.reads(one, backlog=True)
+    assert states.backlog
+    states.ended(one)
+    states.reads(one, backlog=True)  # late
+    assert not states.backlog
+
+
 # --- failures (A16) and restarts (D2)
+
+
+def test_a16_failures_before_and_after_the_barriers_are_kept_apart_and_count_together():
+    failures = FailureManager(2)
+    assert not failures.failed(GivenUp.PARTICIPANT_FAILED)
+    assert not failures.failed(GivenUp.EXPIRED)
+    assert not failures.failed(GivenUp.SUBSUMED), "being overtaken is no failure"
+    assert failures.text() == "1 in a row, and 1 before their barriers"
+    assert failures.failed(GivenUp.NOT_PREPARED)
+    failures.succeeded()
+    assert failures.consecutive == 0
 
 
 @pytest.mark.parametrize("tolerated", [0, 1, 3])

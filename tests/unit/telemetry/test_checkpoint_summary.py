@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from processor.contracts.checkpoint_view import CheckpointsView
 from processor.errors import EngineBug
-from processor.ids import CheckpointId
+from processor.ids import NO_CHECKPOINT, CheckpointId
 from processor.protocol.coordinator_messages import DecisionTaken, PublishedRecorded
 from processor.protocol.entries import SubtaskSnapshot
 from processor.protocol.messages import Acknowledged, AcknowledgementMetrics, Declined
@@ -44,8 +44,9 @@ def test_a_distribution_of_nothing_is_a_bug():
 def rig_with_history() -> tuple[Rig, CheckpointId]:
     """Two published checkpoints, one that was declined."""
     rig = Rig()
+    newest = NO_CHECKPOINT
     for alignment_ms in (10, 30):
-        checkpoint = rig.start()
+        checkpoint = newest = rig.start()
         for subtask, said in (
             (READ, AcknowledgementMetrics(alignment_ms=1, state_bytes=100)),
             (WRITE, AcknowledgementMetrics(alignment_ms=alignment_ms, state_bytes=50)),
@@ -56,7 +57,7 @@ def rig_with_history() -> tuple[Rig, CheckpointId]:
         rig.do(PublishedRecorded(checkpoint=checkpoint))
     declined = rig.start()
     rig.do(Declined(attempt=ATTEMPT, checkpoint=declined, subtask=READ, reason="disk full"))
-    return rig, checkpoint
+    return rig, newest
 
 
 def test_a18_a_view_sums_up_the_published_ones_and_tells_parts_only_of_the_one_asked_for():
