@@ -34,6 +34,7 @@ from tests.integration.scenario import (
 )
 from tests.integration.simulated_jobs import case_of
 from tests.integration.witness import CommittedWitness
+from tests.simulation.jobs import parts_of
 from tests.topics import create_topic
 from tests.waiting import wait_until
 
@@ -103,6 +104,7 @@ class CaseRun:
             "state.directory": str(self.folder / "state"),
             "runtime.parallelism": str(self.parallelism),
             "runtime.restart_delay": "100ms",
+            "runtime.discovery_interval": "500ms",
             "kafka.main.bootstrap_servers": self.bootstrap,
             **{f"kafka.main.topic_map.{written}": real for written, real in self.topics.items()},
             "kafka.main.marker_topic": f"markers-of-{self.topics['out']}",
@@ -160,7 +162,9 @@ class CaseRun:
         ends = {
             split: end
             for step in self._steps("source")
-            for split, end in partition_ends(self.bootstrap, self._real(step), self._parts(step)).items()
+            for split, end in partition_ends(
+                self.bootstrap, self._real(step), parts_of(self.case, step.name)
+            ).items()
         }
 
         def all_out() -> int:

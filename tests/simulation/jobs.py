@@ -363,6 +363,11 @@ def two_streams(chance: Random) -> list[Input]:
     return _in_order(inputs)
 
 
+def parts_of(case: Case, step: str) -> int:
+    """In how many parts a source step's input comes in the end; some may be added while the job runs."""
+    return max([case.parts[step], *(record.part + 1 for record in case.inputs if record.step == step)])
+
+
 def more_like(case: Case, chance: Random) -> Iterator[Input]:
     """Further input of a case, without end: the numbers of each part go on where its own input stops."""
     tags: dict[str, str] = {}
@@ -370,7 +375,7 @@ def more_like(case: Case, chance: Random) -> Iterator[Input]:
     for record in case.inputs:
         tags[record.step] = word(record.value, 0).removesuffix(str(record.part))
         reached[record.step, record.part] = int(word(record.value, 1)) + 1
-    parts = [(step, part) for step in tags for part in range(case.parts[step])]
+    parts = [(step, part) for step in tags for part in range(parts_of(case, step))]
     while True:
         step, part = chance.choice(parts)
         number, key = reached.get((step, part), 0), f"k{chance.randrange(KEYS)}"
