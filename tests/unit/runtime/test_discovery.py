@@ -59,7 +59,8 @@ class Bench:
     def __init__(self, enumerator: Enumerator) -> None:
         self.executor = OnDemand()
         self.sent: list[list[SplitId]] = []
-        chain: Any = SimpleNamespace(parallelism=1, name=READ)
+        read = SimpleNamespace(source=SimpleNamespace(bounded=False))
+        chain: Any = SimpleNamespace(parallelism=1, name=READ, steps=(read,))
         self.discovery = Discovery(
             {READ: (cast(Any, enumerator), chain)},
             executor=self.executor,
