@@ -130,7 +130,7 @@ def judge_opening(
     if unreadable is not None and seen.checkpoint >= unreadable:
         return StopLoudly(
             reason=f"checkpoint {unreadable} can't be read, and some of it is published already: the outside "
-            f"system holds {seen}. Going back to checkpoint {opening.checkpoint} would publish it twice.",
+            f"system holds {seen}. Going back from it would publish that twice.",
             damaged=True,
         )
     return Send(from_row=0)

@@ -313,7 +313,11 @@ def _first_checkpoint(sealed: _Sealed, rewind: _RewindTo | None) -> Recovery[_St
 
 
 def _open(standing: _Standing) -> Recovery[dict[PublisherId, Marker]]:
-    """R14, R18: every identity since the restored checkpoint, and the new ones."""
+    """R14, R18: every identity since the restored checkpoint, and the new ones.
+
+    Who goes back from an unreadable checkpoint writes what that one expects, under its own attempt: should it be
+    readable again before another one is decided, it is published after all (R8, R11).
+    """
     sealed = standing.sealed
     job = sealed.identity.job
     publishers = set(sealed.log.publishers_since(_branch_start(standing), job))
@@ -321,14 +325,16 @@ def _open(standing: _Standing) -> Recovery[dict[PublisherId, Marker]]:
         publishers.update(sink.publishers(job))
     rows = rows_of(standing.entry)
     unreadable = standing.unreadable.checkpoint if standing.unreadable is not None else None
+    kept = expected_of(standing.unreadable) if standing.unreadable is not None else {}
+    places = {publisher: (marker.checkpoint, marker.rows) for publisher, marker in kept.items()}
     openings = tuple(
         Opening(
             publisher=publisher,
             wanted=Wanted(
                 incarnation=sealed.seal.incarnation,
                 attempt=sealed.seal.attempt,
-                checkpoint=standing.entry.checkpoint,
-                rows=rows.get(publisher, 0),
+                checkpoint=place[0],
+                rows=place[1],
             ),
             unrecorded=publisher in standing.unrecorded,
             newest_id=sealed.log.newest_id,
@@ -337,6 +343,7 @@ def _open(standing: _Standing) -> Recovery[dict[PublisherId, Marker]]:
             damage=standing.damage,
         )
         for publisher in sorted(publishers)
+        for place in (places.get(publisher, (standing.entry.checkpoint, rows.get(publisher, 0))),)
     )
     written = yield from ask(OpenAll(openings=openings), MarkersWritten)
     return dict(written.markers)

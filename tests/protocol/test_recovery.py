@@ -345,6 +345,21 @@ def test_r08_r11_repaired_after_it_stopped_half_way_back_it_is_published():
     assert world.out == {P0: [(2, 0), (2, 1)], P1: [(2, 0), (2, 1)]}
 
 
+def test_r08_r11_repaired_it_is_published_under_an_identity_that_was_idle_before_it():
+    world = World()
+    first = running(world, parallelism=2)
+    parent = world.decide(first, rows={P0: 1})
+    world.publish(parent, first.attempt)
+    world.record(parent)
+    newest = world.decide(first, rows={P0: 2, P1: 2}, parent=parent)
+    names = set(world.files)
+    world.damage(newest)
+    assert running(world, parallelism=2).entry == parent
+    world.files = names  # the operator restores the file, before another checkpoint is decided
+    assert running(world, parallelism=2).entry == newest
+    assert world.out == {P0: [(2, 0), (3, 0), (3, 1)], P1: [(3, 0), (3, 1)]}
+
+
 def test_r08_all_published_and_recorded_stops_by_name():
     world = World()
     first = running(world)
