@@ -289,6 +289,9 @@ class Driver:
             return
 
         def failed(error: BaseException) -> None:
+            if not isinstance(error, Unavailable):
+                self.fail(error)
+                return
             # Garbage at worst: the next checkpoint tries again.
             self._parts.say.warning("could not delete old checkpoints", error=error)
 
