@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from processor.audit.expectation import Audit
+from processor.fault_points import FaultPoint
 from processor.plan.graph import JobGraph
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Case:
     """Keys and values that sink steps must have written, in any order."""
     runtime: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the section ``runtime`` that are not the seed's choice."""
+    rare_points: Sequence[FaultPoint] = ()
+    """Points that it passes once at most: many of its strikes are meant for these, or they would not be met."""
     input_first: bool = False
     """All input is there before the job starts: for sources that end."""
 

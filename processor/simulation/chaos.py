@@ -11,7 +11,7 @@ from processor.fault_points import FaultHook, FaultPoint
 from processor.simulation.clock import WallClock
 from processor.simulation.faults import Act
 from processor.simulation.injection import Injection
-from processor.simulation.machine import MachineDisk
+from processor.simulation.machine import FileNode, MachineDisk
 from processor.simulation.network import SimulatedNetwork
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.unit import Unit
@@ -40,17 +40,21 @@ class Chaos:
         disk: MachineDisk,
         wall: WallClock,
         another: Callable[[], Unit],
+        newest_files: Callable[[], list[FileNode]],
     ) -> None:
-        """``another`` makes a further unit of the same job, not yet started."""
+        """``another`` makes a further unit of the same job, not yet started. ``newest_files``: of the newest
+        decided checkpoint, those that are there."""
         self._world = world
         self._injection = injection
         self._network = network
         self._disk = disk
         self._wall = wall
         self._another = another
+        self._newest_files = newest_files
         self._disk_pace = world.chance("disk")
         self._crash_chance = world.chance("crash")
         self.units: list[Unit] = []
+        self.sealed_last: SimulatedProcess | None = None
         self._latest_ms = 0
         """How far ahead the wall clock has ever been."""
         self.more_units = True
@@ -94,6 +98,9 @@ class Chaos:
 
         def passing(point: FaultPoint) -> None:
             process.check()
+            if point is FaultPoint.RECOVERY_SEALED:
+                self.sealed_last = process
+                self._damage_one(process)
             act = self._injection.passing(point, process.name)
             if act is not None:
                 self._strike(process, act)
@@ -198,6 +205,15 @@ class Chaos:
     def _disk_room(self) -> None:
         self._disk.full = False
 
+    def _damage_one(self, process: SimulatedProcess) -> None:
+        injection = self._injection
+        if injection.draw(
+            "damage", injection.faults.damages, process.name, "a file of the newest checkpoint is damaged"
+        ):
+            chance, files = injection.chance("damage of what"), self._newest_files()
+            if files:
+                self._disk.damage(chance.choice(files), chance)
+
     def _crash(self) -> None:
         for unit in list(self.units):
             if unit.daemon is not None:
@@ -210,6 +226,17 @@ class Chaos:
         unit = self._another()
         self.units.append(unit)
         unit.start()
+
+    def set_aside(self) -> None:
+        """All units are given up: killed, or asleep for a while and then on their way out."""
+        chance = self._world.chance(f"set aside {len(self.units)}")
+        for unit in self.units:
+            unit.retire()
+            if unit.daemon is not None and unit.daemon.process.alive:
+                if chance.random() < 0.5:
+                    self._kill(unit.daemon.process)
+                else:
+                    unit.daemon.process.sleep(chance.randint(*SLEEP_MS) * US_PER_MS)
 
     # --- whom, how long
 

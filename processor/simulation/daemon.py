@@ -15,7 +15,7 @@ from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.entries import CheckpointEntry
-from processor.protocol.job_status import JobState
+from processor.protocol.job_status import JobState, JobStatus
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
 from processor.runtime.start_options import StartOptions
@@ -69,6 +69,12 @@ class Daemon:
         self._injection = injection
         self._faults = faults
         self._control: Control | None = None
+        self._state = JobState()
+
+    @property
+    def fenced(self) -> bool:
+        """Whether it ended because a newer attempt runs."""
+        return self._state.status is JobStatus.FENCED
 
     @property
     def control(self) -> JobControl | None:
@@ -82,12 +88,22 @@ class Daemon:
         driver = attempt.driver if attempt is not None else None
         return driver.published if driver is not None and self.process.alive else None
 
+    @property
+    def publishing(self) -> bool:
+        """Whether it has decided something that it does not know to be published."""
+        attempt = self._control.attempt if self._control is not None else None
+        coordinator = attempt.coordinator if attempt is not None else None
+        published = self.published
+        return (
+            coordinator is not None and published is not None and coordinator.decided > published.checkpoint
+        )
+
     def main(self) -> int:
         """The process's main task."""
         process, start = self.process, self._start
         plan = lay_out(start.graph, start.settings.runtime.parallelism)
         chance = SeededChance(process.world.chance(f"tokens of {process.name}"))
-        clock, metrics, state = SimulatedClock(process, self._wall), Metrics(), JobState()
+        clock, metrics, state = SimulatedClock(process, self._wall), Metrics(), self._state
         root = start.settings.checkpoint.directory
         if root is None:
             raise SettingsError("checkpoint.directory is not set.")

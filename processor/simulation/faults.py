@@ -58,6 +58,9 @@ class Faults:
 
     sync_fails: float = 0.0
     """Of a sync: EIO."""
+    damages: float = 0.0
+    """Of a recovery that has sealed the log: a file of the newest decided checkpoint is damaged. The operator
+    restores it when a process has stopped and named it."""
     disk_slow: float = 0.0
     """Of an act on the disk: it takes up to seconds."""
 
@@ -118,6 +121,7 @@ class Faults:
             clock_jumps=2,
             disk_full=1,
             sync_fails=0.002,
+            damages=0.06,
             disk_slow=0.005,
             message_lost=0.004,
             message_late=0.1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -35,10 +36,26 @@ class Strike:
     act: Act
 
 
+RARE_SHARE = 0.5
+"""Of the strikes of a case with rare points: at one of them."""
+
+
+def applies(point: FaultPoint, act: Act) -> bool:
+    """Whether an act can happen at a point. While a job stops with a savepoint nobody replaces it: what another
+    process publishes behind the savepoint could not be taken back (R3)."""
+    return not (point is FaultPoint.SAVEPOINT_WRITTEN and act is Act.REPLACE)
+
+
 class Injection:
     """All draws about faults of one run."""
 
-    def __init__(self, world: World, faults: Faults, limit: Limit = NO_LIMIT) -> None:
+    def __init__(
+        self,
+        world: World,
+        faults: Faults,
+        limit: Limit = NO_LIMIT,
+        rare_points: Sequence[FaultPoint] = (),
+    ) -> None:
         self.faults = faults
         self.by_kind: Counter[str] = Counter()
         self.cells: Counter[tuple[str, str, str]] = Counter()
@@ -49,7 +66,7 @@ class Injection:
         self._world = world
         self._limit = limit
         self._chances: dict[str, Random] = {}
-        self._strikes = self._planned()
+        self._strikes = self._planned(rare_points)
 
     @property
     def active(self) -> bool:
@@ -98,23 +115,25 @@ class Injection:
                 return strike.act
         return None
 
-    def _planned(self) -> list[Strike]:
+    def _planned(self, rare_points: Sequence[FaultPoint]) -> list[Strike]:
         faults, chance = self.faults, self._world.chance("points")
         number = 0
         while chance.random() < faults.points / (1 + faults.points):
             number += 1
         points = list(FaultPoint)
-        return sorted(
-            (
+        strikes = []
+        for _ in range(number):
+            rare = bool(rare_points) and chance.random() < RARE_SHARE
+            point = chance.choice(rare_points if rare else points)
+            act = chance.choice(ACT_AT_POINT)
+            strikes.append(
                 Strike(
-                    after_ms=chance.randrange(max(1, faults.until_ms)),
-                    point=chance.choice(points),
-                    act=chance.choice(ACT_AT_POINT),
+                    after_ms=0 if rare else chance.randrange(max(1, faults.until_ms)),
+                    point=point,
+                    act=act if applies(point, act) else Act.SLEEP,
                 )
-                for _ in range(number)
-            ),
-            key=lambda strike: strike.after_ms,
-        )
+            )
+        return sorted(strikes, key=lambda strike: strike.after_ms)
 
     def next_us(self, kind: str, per_minute: float) -> int | None:
         """Until the next fault of a rate; None when there is none."""

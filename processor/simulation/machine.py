@@ -47,6 +47,8 @@ class MachineDisk:
         self.root = FolderNode()
         self.full = False
         """Nothing more can be written."""
+        self._damaged: dict[FileNode, bytes] = {}
+        """What files that were damaged held before."""
 
     # --- names
 
@@ -122,6 +124,28 @@ class MachineDisk:
         else:
             node.durable = dict(node.names)
             node.changes.clear()
+
+    # --- damage
+
+    def damage(self, file: FileNode, chance: Random) -> None:
+        """Change what the disk has of a file: a bit, a page, or its end is lost."""
+        self._damaged.setdefault(file, bytes(file.content))
+        match chance.randrange(3):
+            case 0:
+                at = chance.randrange(len(file.content))
+                file.content[at] ^= 1 << chance.randrange(8)
+            case 1:
+                del file.content[chance.randrange(len(file.content)) :]
+            case _:
+                file.content[:] = bytes(len(file.content))
+        file.durable = bytes(file.content)
+
+    def mend(self) -> bool:
+        """Restore all that was damaged from a copy; False when nothing was."""
+        damaged, self._damaged = self._damaged, {}
+        for file, content in damaged.items():
+            file.content, file.durable = bytearray(content), content
+        return bool(damaged)
 
     # --- the end of the power
 

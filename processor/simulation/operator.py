@@ -134,6 +134,26 @@ class Operator:
                 daemon.control.stop(None, answers.append, drain=True)
                 self._answered_or_dead(answers, daemon.process)
 
+    def replace(self, parallelism: int, *, within_ms: int) -> None:
+        """Put new processes in the place of all that run, as who has lost touch with them: some of those are only
+        asleep. At a moment when one of them publishes, if there is such a one in time."""
+        simulation = self._simulation
+        deadline_ms = self._world.now_ms + within_ms
+        while self._world.now_ms < deadline_ms and not self._one_publishes():
+            self.wait(1)
+        simulation.chaos.set_aside()
+        self.start(parallelism=parallelism)
+
+    def keep_running(self) -> None:
+        """Start another process if none is left: one that had been replaced may have woken, shut out those that
+        replaced it, and died."""
+        if all(unit.over for unit in self._simulation.chaos.units):
+            self._simulation.start_another()
+
+    def _one_publishes(self) -> bool:
+        daemons = [unit.daemon for unit in self._simulation.chaos.units]
+        return any(daemon is not None and daemon.publishing for daemon in daemons)
+
     def _answered_or_dead(self, answers: Sequence[Outcome], process: SimulatedProcess) -> None:
         self.until(lambda: bool(answers) or not process.alive)
 
@@ -204,6 +224,24 @@ def run_to_the_end(operator: Operator) -> None:
     operator.start()
     operator.ended()
     operator.quiet()
+
+
+def run_and_shrink(parallelism: Sequence[int], *, before_ms: Sequence[int]) -> Callable[[Operator], None]:
+    """A script: start with the first parallelism, be replaced by each of the others after that time."""
+    first, *others = parallelism
+
+    def script(operator: Operator) -> None:
+        operator.start(parallelism=first)
+        for each, after_ms in zip(others, before_ms, strict=True):
+            operator.wait(after_ms)
+            operator.replace(each, within_ms=after_ms)
+        operator.after_faults()
+        operator.keep_running()
+        operator.drain()
+        operator.stop()
+        operator.quiet()
+
+    return script
 
 
 def run_stop_and_restore(path: str, *, before_ms: int, parallelism: int) -> Callable[[Operator], None]:

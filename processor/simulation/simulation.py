@@ -18,14 +18,16 @@ from processor.simulation.clock import WallClock
 from processor.simulation.daemon import Daemon, Start, look_at
 from processor.simulation.faults import Faults
 from processor.simulation.injection import NO_LIMIT, Injection, Limit
-from processor.simulation.machine import MachineDisk
+from processor.simulation.machine import FileNode, MachineDisk
 from processor.simulation.network import SimulatedNetwork
 from processor.simulation.operator import Operator
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.trace import Trace
 from processor.simulation.unit import LoudEnd, Unit
 from processor.simulation.world import US_PER_MS, World
+from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory
+from processor.storage.layout import FILES_FOLDER, job_folder
 
 ROOT: Final = Path("/simulated/checkpoints")
 """A folder of the simulated disk; the machine's own has none of that name."""
@@ -37,6 +39,9 @@ FEED_PART: Final = 0.8
 """Of the time of faults, in which input is written."""
 
 FEED_MS_MIN: Final = 2_000
+
+BURSTS: Final = (0, 0, 3, 8)
+"""In how many bursts records come; 0: each by itself."""
 
 
 class Simulation:
@@ -54,7 +59,7 @@ class Simulation:
     ) -> None:
         self.case = case
         self.world = World(seed, steps_max=steps_max, trace=Trace(keep=keep_trace))
-        self.injection = Injection(self.world, faults, limit)
+        self.injection = Injection(self.world, faults, limit, case.rare_points)
         self.network = SimulatedNetwork(self.world, self.injection)
         self.disk = MachineDisk()
         self.wall = WallClock(self.world)
@@ -65,11 +70,14 @@ class Simulation:
             disk=self.disk,
             wall=self.wall,
             another=self._another_unit,
+            newest_files=self._newest_files,
         )
         self.systems: dict[str, SimulatedSystem] = {
             name: plugin.simulated(self.network, section) for name, (plugin, section) in case.plugins.items()
         }
         self.fed = not case.inputs
+        self.unreadable: list[str] = []
+        """What could not be read yet when a daemon had ended well (R17)."""
         self.settings = self._settings()
         self._start: Start | None = None
         self._operator = SimulatedProcess(self.world, "operator")
@@ -170,7 +178,13 @@ class Simulation:
     def _another_unit(self) -> Unit:
         start = self._start
         assert start is not None
-        return Unit(self.world, f"unit{len(self.chaos.units) + 1}", lambda name: self._daemon(name, start))
+        return Unit(
+            self.world,
+            f"unit{len(self.chaos.units) + 1}",
+            lambda name: self._daemon(name, start),
+            mend=self.disk.mend,
+            ended_well=self._ended_well,
+        )
 
     def _daemon(self, name: str, start: Start) -> Daemon:
         process = SimulatedProcess(self.world, name)
@@ -184,12 +198,46 @@ class Simulation:
             faults=self.chaos.hook(process),
         )
 
+    def _ended_well(self, ended: Daemon) -> None:
+        """R17: when a job has ended, its output can be read. Nobody else may be publishing."""
+        others = (unit.daemon for unit in self.chaos.units if unit.daemon is not ended)
+        if self.chaos.sealed_last is not ended.process or any(o and o.process.alive for o in others):
+            return
+        seal = DecisionLog(self.directory().log).read_all().newest_seal()
+        assert seal is not None
+        for step in self.case.graph.steps.values():
+            if step.sink is None:
+                continue
+            reader = self.system_of(step.sink).reader(step.sink)
+            targets = [topic for record in seal.sinks if record.sink == step.name for topic in record.targets]
+            splits = [split for topic in targets for split in reader.splits(topic)]
+            if reader.committed_ends(splits) != reader.ends(splits):
+                self.unreadable.append(f"{ended.process.name} ended before all of '{step.name}' can be read")
+
+    def _newest_files(self) -> list[FileNode]:
+        """Files of the newest decided checkpoint, as far as they are still there."""
+        newest = DecisionLog(self.directory().log).read_all().newest()
+        found = []
+        for file in newest.files() if newest is not None else ():
+            folder, _, name = str(job_folder(ROOT, self.job) / FILES_FOLDER / file.name).rpartition("/")
+            try:
+                node = self.disk.inner(self.disk.find(folder), name)
+            except OSError:
+                continue
+            if isinstance(node, FileNode):
+                found.append(node)
+        return found
+
     # --- input, script, end
 
     def _feed(self) -> None:
         chance = self.world.chance("feed")
         span_us = max(FEED_MS_MIN, int(self.injection.faults.until_ms * FEED_PART)) * US_PER_MS
         moments = sorted(chance.randrange(span_us) for _ in self.case.inputs)
+        if bursts := chance.choice(BURSTS):
+            # Many records at a time: only so do barriers stand behind others in their channels.
+            at = [chance.randrange(span_us) for _ in range(bursts)]
+            moments = sorted(chance.choice(at) for _ in moments)
         for moment_us, record in zip(moments, self.case.inputs, strict=True):
             if moment_us > self.world.now_us:
                 self.world.wait_us(moment_us - self.world.now_us)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from processor.errors import ProcessorError, Response
+from processor.errors import DamagedFile, ProcessorError, Response
 from processor.simulation.daemon import Daemon
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.world import US_PER_MS, World
@@ -25,9 +25,19 @@ class LoudEnd:
 
 
 class Unit:
-    """One daemon at a time. ``make`` makes a process and its daemon, named by the number of the start."""
+    """One daemon at a time."""
 
-    def __init__(self, world: World, name: str, make: Callable[[str], Daemon]) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        make: Callable[[str], Daemon],
+        *,
+        mend: Callable[[], bool],
+        ended_well: Callable[[Daemon], None],
+    ) -> None:
+        """``make`` makes a process and its daemon, named by the number of the start. ``mend`` restores files that
+        were damaged, if there are any; ``ended_well`` hears of a daemon that has stopped or finished."""
         self.name = name
         self.daemon: Daemon | None = None
         self.starts = 0
@@ -38,6 +48,8 @@ class Unit:
         """Of its last process, once the unit has ended; 0 when that ended well."""
         self._world = world
         self._make = make
+        self._mend = mend
+        self._ended_well = ended_well
         self._retired = False
 
     @property
@@ -67,8 +79,10 @@ class Unit:
         error = process.error
         if error is not None:
             self.errors.append(error)
-        if error is not None and _loud(error):
+        if error is not None and _loud(error) and not (isinstance(error, DamagedFile) and self._mend()):
             self.loud.append(LoudEnd(process=process.name, error=error))
+        if process.exit_code == 0 and self.daemon is not None and not self.daemon.fenced:
+            self._ended_well(self.daemon)
         if process.exit_code == 0 or self._retired:
             self.exit_code = process.exit_code
             return

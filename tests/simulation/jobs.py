@@ -5,7 +5,7 @@ Input records are texts ``part number key``; each part is numbered from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from types import MappingProxyType
@@ -19,14 +19,23 @@ from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
 from processor import CheckpointHook, Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
+from processor.fault_points import FaultPoint
+from processor.records.elements import MIN_TIME_MS
 from processor.simulation.case import Case, Input
-from processor.simulation.operator import run_and_drain, run_and_stop, run_stop_and_restore, run_to_the_end
+from processor.simulation.operator import (
+    run_and_drain,
+    run_and_shrink,
+    run_and_stop,
+    run_stop_and_restore,
+    run_to_the_end,
+)
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
 PARTS_ADDED = 2
 KEYS = 5
 RECORDS = (5, 60)
+MANY_RECORDS = (60, 200)
 TIMER_MS_MAX = 600
 SAVEPOINT = "/simulated/savepoint"
 
@@ -45,20 +54,46 @@ class CountKeys(KeyedProcess[str, str, str]):
         context.emit(f"{key_of(value)} {count}")
 
 
+class WrongTime(BaseException):
+    """Time went back, a timer came early, a record late. No Exception: after those a job is started again."""
+
+
 class CountLater(KeyedProcess[str, str, str]):
     """Counts at once to a side output, and to the main one when a timer comes: what has waited until then."""
 
     seen = ValueState(int)
     told = ValueState(int)
+    reached_ms = ValueState(int)
+    timers_ms = ValueState(list[int])
+    """Timers that have yet to fire."""
     at_once = SideOutput(str)
 
+    def _look_at_time(self, context: Context[str, str]) -> None:
+        now_ms = context.processing_time_ms
+        if now_ms < (self.reached_ms.get() or 0):
+            raise WrongTime(
+                f"processing time of {context.key} goes back by {self.reached_ms.get()} - {now_ms}"
+            )
+        self.reached_ms.set(now_ms)
+
     def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self._look_at_time(context)
         count = (self.seen.get() or 0) + 1
         self.seen.set(count)
         self.at_once.emit(f"{key_of(value)} {count}")
-        context.timers.at_processing_time(context.processing_time_ms + 7 * count % TIMER_MS_MAX)
+        due_ms = context.processing_time_ms + 7 * count % TIMER_MS_MAX
+        context.timers.at_processing_time(due_ms)
+        waiting = self.timers_ms.get() or []
+        self.timers_ms.set(waiting if due_ms in waiting else [*waiting, due_ms])
 
     def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        self._look_at_time(context)
+        if time_ms > context.processing_time_ms:
+            raise WrongTime(f"a timer for {time_ms} comes at {context.processing_time_ms}")
+        waiting = self.timers_ms.get() or []
+        if time_ms not in waiting:
+            raise WrongTime(f"the timer of {context.key} for {time_ms} fires again")
+        self.timers_ms.set([due_ms for due_ms in waiting if due_ms != time_ms])
         seen, told = self.seen.get() or 0, self.told.get() or 0
         for count in range(told + 1, seen + 1):
             context.emit(f"{context.key} {count}")
@@ -70,12 +105,25 @@ class CountInEventTime(KeyedProcess[str, str, str]):
 
     due = ValueState(int)
     told = ValueState(int)
+    reached_ms = ValueState(int)
+
+    def _look_at_time(self, context: Context[str, str]) -> None:
+        now_ms = context.watermark_ms
+        if now_ms < (self.reached_ms.get() or MIN_TIME_MS):
+            raise WrongTime(f"event time of {context.key} goes back from {self.reached_ms.get()} to {now_ms}")
+        self.reached_ms.set(now_ms)
 
     def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self._look_at_time(context)
+        if int(value.split()[1]) < context.watermark_ms:  # numbers of a part are in order
+            raise WrongTime(f"'{value}' comes when event time is {context.watermark_ms}")
         self.due.set((self.due.get() or 0) + 1)
         context.timers.at_event_time(int(value.split()[1]) + 3)
 
     def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        self._look_at_time(context)
+        if time_ms > context.watermark_ms:
+            raise WrongTime(f"a timer for {time_ms} comes at {context.watermark_ms}")
         due, told = self.due.get() or 0, self.told.get() or 0
         for count in range(told + 1, due + 1):
             context.emit(f"{context.key} {count}")
@@ -251,7 +299,14 @@ def restore(chance: Random) -> Case:
     read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
     before, after = chance.sample((1, 2, 3), 2)
     script = run_stop_and_restore(SAVEPOINT, before_ms=chance.randrange(200, 15_000), parallelism=after)
-    return _case(job, chance, audits=[counts(state="seen")], script=script, parallelism=before)
+    return _case(
+        job,
+        chance,
+        audits=[counts(state="seen")],
+        script=script,
+        parallelism=before,
+        rare_points=(FaultPoint.SAVEPOINT_WRITTEN,),
+    )
 
 
 class Noted(CheckpointHook):
@@ -274,6 +329,22 @@ def growing(chance: Random) -> Case:
     return _case(job, chance, audits=[copied()], inputs=inputs)
 
 
+def shrink(chance: Random) -> Case:
+    """Running counts by three subtasks; then by two, and soon by one, put in the place of those before, which may
+    only be asleep."""
+    job = Job("shrink")
+    read = job.read("read", KafkaSource("in", Text()))
+    read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
+    before_ms = (chance.randrange(300, 8_000), chance.choice((0, 50, 300, 3_000)))
+    return _case(
+        job,
+        chance,
+        audits=[counts(state="seen")],
+        inputs=numbered(chance, "read", records=MANY_RECORDS),
+        script=run_and_shrink((3, 2, 1), before_ms=before_ms),
+    )
+
+
 def table_copy(chance: Random) -> Case:
     """Every record of a log into a table: nothing of Kafka."""
     job = Job("table-copy")
@@ -293,6 +364,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "bounded": bounded,
         "two-sinks": two_sinks,
         "restore": restore,
+        "shrink": shrink,
         "table-copy": table_copy,
         "growing": growing,
     }
@@ -312,6 +384,7 @@ def _case(
     script=None,
     parallelism: int | None = None,
     table: bool = False,
+    rare_points: Sequence[FaultPoint] = (),
 ) -> Case:
     plugins: dict = {"kafka": (kafka_plugin, kafka_section(chance))}
     if table:
@@ -325,6 +398,7 @@ def _case(
         script=script or (run_to_the_end if ends else run_and_stop),
         audits=audits,
         parallelism=parallelism or chance.choice((1, 2, 3)),
+        rare_points=rare_points,
         input_first=ends,
     )
 
@@ -343,11 +417,18 @@ def kafka_section(chance: Random) -> KafkaSettings:
     return KafkaSettings(main=ClusterSettings().model_copy(update=chosen))
 
 
-def numbered(chance: Random, step: str, *, tag: str = "", parts: int = PARTS_IN) -> list[Input]:
+def numbered(
+    chance: Random,
+    step: str,
+    *,
+    tag: str = "",
+    parts: int = PARTS_IN,
+    records: tuple[int, int] = RECORDS,
+) -> list[Input]:
     """Records for the parts of what a source reads, each part in order."""
     reached = [0] * parts
     made = []
-    for _ in range(chance.randint(*RECORDS)):
+    for _ in range(chance.randint(*records)):
         part = chance.randrange(parts)
         key = f"k{chance.randrange(KEYS)}"
         value = f"{tag}{part} {reached[part]} {key}"

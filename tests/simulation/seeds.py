@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from processor.fault_points import FaultPoint
-from processor.simulation.injection import NO_LIMIT, Limit
+from processor.simulation.faults import VICTIM, Act
+from processor.simulation.injection import NO_LIMIT, Limit, applies
 from processor.simulation.run import Result
 from tests.simulation.chosen import LEVELS, command, job_of, run
 from tests.simulation.jobs import JOBS
@@ -83,24 +84,29 @@ class Summary:
         yield f"Level of faults: {self.level}."
         yield from _table("job", "seeds", self.jobs)
         yield from _table("fault", "times", self.faults)
-        acts = sorted({(victim, act) for _, victim, act in self.cells})
+        acts = [(VICTIM[act], act.value) for act in Act]
         yield ""
         yield "| point | passed | " + " | ".join(f"{victim}: {act}" for victim, act in acts) + " |"
         yield "|---|" + "---:|" * (len(acts) + 1)
         for point in FaultPoint:
-            struck = " | ".join(str(self.cells.get((point.value, *each), 0)) for each in acts)
+            struck = " | ".join(
+                str(self.cells.get((point.value, VICTIM[act], act.value), 0))
+                if applies(point, act)
+                else "n/a"
+                for act in Act
+            )
             yield f"| {point} | {self.passed.get(point.value, 0)} | {struck} |"
-        missing = self.missing(acts)
-        if missing:
-            yield ""
-            yield f"Never struck: {', '.join(missing)}."
+        missing = self.missing()
+        yield ""
+        yield f"Never struck: {', '.join(missing)}." if missing else "Every cell that applies was struck."
 
-    def missing(self, acts: Sequence[tuple[str, str]]) -> list[str]:
+    def missing(self) -> list[str]:
+        """Cells that apply and were not hit."""
         return [
-            f"{point} {act}"
+            f"{act} at {point}"
             for point in FaultPoint
-            for victim, act in acts
-            if not self.cells.get((point.value, victim, act))
+            for act in Act
+            if applies(point, act) and not self.cells.get((point.value, VICTIM[act], act.value))
         ]
 
 
@@ -173,6 +179,8 @@ def main(arguments: Sequence[str]) -> int:
     elif asked.seeds > 1:
         print(text)
     print(summary.line())
+    if asked.seeds > 1:
+        print(f"{len(summary.missing())} cells of point and act were not struck")
     for _, again in summary.failing:
         print(f"FAILED: {again}")
     return 1 if summary.failing else 0
