@@ -34,6 +34,8 @@ class FedRecord:
     value: Any
     key: Key | None = None
     time_ms: int | None = None
+    ends_batch: bool = False
+    """No batch goes on behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,8 @@ class _FedReader:
         found = []
         for split, at in self._positions.items():
             records = self._fed[split.rpartition("/")[0]][at.next : at.next + records_max]
-            if records:
+            ends = next((n for n, record in enumerate(records, 1) if record.ends_batch), len(records))
+            if records := records[:ends]:
                 self._positions[split] = Position(next=at.next + len(records))
                 found.append((split, _batch(split, at.next, records)))
         return found

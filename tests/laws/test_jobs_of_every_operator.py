@@ -1,0 +1,209 @@
+"""The laws that authors are given, on jobs of every built-in operator: cutting, restoring, rescaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.formats import Json
+from connectors.kafka import KafkaSink, KafkaSource
+from processor import Context, Job, KeyedProcess, SideOutput, ValueState
+from processor.operators.aggregates import Count, Keyed, Sum
+from processor.stream.stream import SourceStream
+from processor.testing.laws import (
+    EventTime,
+    Given,
+    Happening,
+    LawBroken,
+    TimePasses,
+    same_at_any_parallelism,
+    same_however_cut,
+    same_when_restored,
+)
+
+LATER_MS = 3_600_000
+
+
+class Everything(KeyedProcess[str, int, int]):
+    """State, timers of both kinds, a side output."""
+
+    total = ValueState(int)
+    seen = ValueState(list[int])
+    odd = SideOutput(int)
+
+    def on_record(self, value: int, /, context: Context[str, int]) -> None:
+        total = (self.total.get() or 0) + value
+        self.total.set(total)
+        self.seen.set([*(self.seen.get() or []), value][-3:])
+        context.emit(total)
+        if value % 2:
+            self.odd.emit(value)
+        context.timers.at_event_time(value * 2)
+        # Far enough apart from each other, and from what a run takes.
+        context.timers.at_processing_time(context.processing_time_ms // LATER_MS * LATER_MS + LATER_MS)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
+        context.emit(-sum(self.seen.get() or []))
+
+
+def key_of(value: int) -> str:
+    return "abc"[value % 3]
+
+
+def process(job: Job, numbers: SourceStream[int]) -> None:
+    timed = numbers.event_time(lambda value: value, disorder=timedelta(milliseconds=2))
+    counted = timed.key_by("by-key", key_of).process("process", Everything)
+    counted.write("write", sink())
+    counted.side(Everything.odd).write("write-odd", sink())
+
+
+def union(job: Job, numbers: SourceStream[int]) -> None:
+    others = job.read("others", source())
+    numbers.union("union", others).key_by("by-key", key_of).aggregate("count", Count()).write(
+        "write", counts()
+    )
+
+
+def source() -> KafkaSource[int]:
+    return KafkaSource("in", Json(int))
+
+
+def sink() -> KafkaSink[Any]:
+    return KafkaSink("out", Json(int))
+
+
+def counts() -> KafkaSink[Any]:
+    return KafkaSink("out", Json(Keyed[str, int]))
+
+
+OPERATORS: dict[str, Callable[[Job, SourceStream[int]], Any]] = {
+    "write": lambda job, numbers: numbers.write("write", sink()),
+    "map": lambda job, numbers: numbers.map("map", lambda value: value * 2).write("write", sink()),
+    "filter": lambda job, numbers: numbers.filter("filter", lambda value: value % 3 > 0).write(
+        "write", sink()
+    ),
+    "flat_map": lambda job, numbers: (
+        numbers.flat_map("flat_map", lambda value: range(value % 4)).returns(int).write("write", sink())
+    ),
+    "map_batch": lambda job, numbers: (
+        numbers.map_batch("map_batch", lambda values: [value + 1 for value in values])
+        .returns(int)
+        .write("write", sink())
+    ),
+    "union": union,
+    "key_by": lambda job, numbers: (
+        numbers.key_by("by-key", key_of).filter("filter", lambda value: value > 1).write("write", sink())
+    ),
+    "process": process,
+    "count": lambda job, numbers: (
+        numbers.key_by("by-key", key_of).aggregate("count", Count()).write("write", counts())
+    ),
+    "sum": lambda job, numbers: (
+        numbers.key_by("by-key", key_of).aggregate("sum", Sum[int](int)).write("write", counts())
+    ),
+}
+
+
+def job_of(name: str) -> Job:
+    job = Job(f"law-{name}".replace("_", "-"))
+    OPERATORS[name](job, job.read("read", source()))
+    return job
+
+
+HISTORY: list[Happening] = [
+    *(Given(step="read", value=value) for value in (3, 1, 4, 1, 5)),
+    TimePasses(by_ms=2 * LATER_MS),
+    *(Given(step="read", value=value) for value in (9, 2, 6)),
+]
+
+
+def history_of(name: str) -> list[Happening]:
+    """With what only some jobs have: event time, and a second source."""
+    if name == "process":
+        return [*HISTORY, EventTime(step="read", time_ms=11), *HISTORY[:3]]
+    if name == "union":
+        return [*HISTORY, *(Given(step="others", value=value) for value in (1, 2, 3))]
+    return HISTORY
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_how_records_are_cut_into_batches_does_not_matter(name: str):
+    same_however_cut(job_of(name), history_of(name), cuts=[0, 2, 3, 7])
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_restoring_and_rescaling_does_not_matter(name: str):
+    same_when_restored(job_of(name), history_of(name), at=4, parallelism=3, then=2)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_parallelism_does_not_matter(name: str):
+    same_at_any_parallelism(job_of(name), history_of(name), parallelism=3)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["value", "value", "value", "event time", "time passes"]), st.integers(1, 9)),
+    max_size=8,
+)
+
+
+def in_time(steps: list[tuple[str, int]]) -> list[Happening]:
+    """No record comes when event time has passed it."""
+    history: list[Happening] = []
+    now_ms = 0
+    for what, more in steps:
+        if what == "value":
+            history.append(Given(step="read", value=now_ms + more))
+        elif what == "event time":
+            now_ms += more
+            history.append(EventTime(step="read", time_ms=now_ms))
+        else:
+            history.append(TimePasses(by_ms=2 * LATER_MS))
+    return history
+
+
+@settings(deadline=None, max_examples=5)
+@given(
+    history=steps.map(in_time),
+    cuts=st.sets(st.integers(0, 7)),
+    at=st.integers(0, 8),
+    parallelism=st.sampled_from([(1, 1), (1, 3), (2, 3)]),
+)
+def test_any_history_of_a_keyed_function(
+    history: list[Any], cuts: set[int], at: int, parallelism: tuple[int, int]
+):
+    before, then = parallelism
+    same_however_cut(job_of("process"), history, cuts=cuts)
+    same_when_restored(job_of("process"), history, at=at, parallelism=before, then=then)
+
+
+class Forgetful(KeyedProcess[str, int, int]):
+    """Counts in an attribute, which is in no checkpoint and of no key."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_record(self, value: int, /, context: Context[str, int]) -> None:
+        self.count += 1
+        context.emit(self.count)
+
+
+def test_the_laws_find_jobs_that_break_them():
+    job = Job("forgetful")
+    keyed = job.read("read", source()).key_by("by-key", key_of)
+    keyed.process("count", Forgetful).write("write", sink())
+    history = [Given(step="read", value=value) for value in range(6)]
+    with pytest.raises(LawBroken, match="restored before happening 3"):
+        same_when_restored(job, history, at=3)
+    with pytest.raises(LawBroken, match="parallelism 3 instead of 1"):
+        same_at_any_parallelism(job, history, parallelism=3)
+    lengths = Job("lengths")
+    counted = lengths.read("read", source()).map_batch("length", lambda values: [len(values)] * len(values))
+    counted.returns(int).write("write", sink())
+    with pytest.raises(LawBroken, match="batches end behind"):
+        same_however_cut(lengths, history, cuts=[2])
