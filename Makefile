@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills sim bench soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills sim mutants bench soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -15,7 +15,7 @@ N ?= 10
 SEED ?=
 WORKERS ?=
 JOBS ?=
-# make sim SEEDS=10000 FIRST=1 REPORT=tests/simulation/report.md
+# make sim SEEDS=10000 FIRST=1 REPORT=tests/simulation/report.md; make mutants SEEDS=2000
 SEEDS ?= 1000
 FIRST ?= 1
 REPORT ?=
@@ -30,7 +30,7 @@ KAFKA_VERSION ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  N=, SEED=, WORKERS=, JOBS= for kills; SEEDS=, FIRST=, REPORT= for sim; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
+	@echo "  N=, SEED=, WORKERS=, JOBS= for kills; SEEDS=, FIRST=, REPORT= for sim; SEEDS= for mutants; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
 
 setup: $(STAMP) ## makes .venv from the hashed lock; instant when nothing has changed
 	@:
@@ -80,11 +80,19 @@ kills: setup ## N kills (SIGKILL) of a running job at random moments, each audit
 sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= is the first seed
 	@$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT))
 
+mutants: setup ## faults put into the code one at a time: SEEDS until the simulation catches each
+	@$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 --record
+
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench
 
-soak: setup ## kills and an audit over and over for MINUTES
-	@$(PYTHON) -m tests.integration.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+soak: setup ## all long sweeps, hours: kills for MINUTES, SEEDS of the simulation, all orders of publishing, mutants
+	@failed=0; \
+	$(PYTHON) -m tests.integration.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS)) || failed=1; \
+	$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT)) || failed=1; \
+	$(PYTHON) -m tests.protocol.publishing_model --full || failed=1; \
+	$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 || failed=1; \
+	exit $$failed
 
 clean: ## removes .venv and build (stop the broker first: make kafka-down)
 	rm -rf $(VENV) build
