@@ -26,6 +26,9 @@ from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario, spread
 KILL_AFTER_S = (0.5, 3.5)
 """From the start of the process to its end: some die while they start, some while they recover."""
 
+OVERLAPPING = {"checkpoint.interval": "20ms", "checkpoint.max_concurrent": "3"}
+"""Settings of half of the runs: checkpoints that begin before the one before is decided."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -122,7 +125,14 @@ def run_round(bootstrap: str, count: int, chance: random.Random) -> list[Outcome
     outcomes = []
     for job, backend, parallelism, kills in plan:
         folder = Path(tempfile.mkdtemp(prefix="kills-"))
-        scenario = Scenario.make(bootstrap, folder, job=job, backend=backend, parallelism=parallelism)
+        scenario = Scenario.make(
+            bootstrap,
+            folder,
+            job=job,
+            backend=backend,
+            parallelism=parallelism,
+            settings=OVERLAPPING if parallelism > 1 else None,
+        )
         outcome = run_kills(scenario, kills, chance)
         outcomes.append(outcome)
         kept = f", kept in {folder}"

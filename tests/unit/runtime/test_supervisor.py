@@ -44,6 +44,27 @@ def test_a_bounded_job_reads_all_publishes_all_and_ends(tmp_path):
     assert all(subtask.finished for subtask in newest.subtasks)
 
 
+def test_a18_a_job_remembers_its_checkpoints_over_its_attempts(tmp_path):
+    run = JobRun(tmp_path, source=bounded())
+    run.faults = Once(FaultPoint.ALL_ACKNOWLEDGED, raising(Unavailable("the disk is away")))
+    assert run.run() == 0
+    seen = run.control.checkpoints(None)
+    counts = seen.counts
+    assert (counts.restored, counts.published) == (2, counts.decided)
+    assert counts.left >= 1, "what was under way when the first attempt failed"
+    assert counts.triggered == counts.published + counts.left + sum(counts.given_up.values())
+    assert seen.under_way == ()
+    assert seen.restored is not None
+    assert seen.restored.restored.attempt == 2
+    assert seen.published is not None
+    newest = checkpoints(run)[-1].checkpoint
+    assert seen.published.record.checkpoint == newest
+    whole = run.control.checkpoints(newest).asked
+    assert whole is not None
+    assert all(part.finished for part in whole.record.parts)
+    assert len(whole.record.parts) == whole.record.subtasks == whole.record.ended_subtasks
+
+
 def test_started_again_it_adds_nothing(tmp_path):
     run = JobRun(tmp_path, source=bounded())
     for _ in range(3):
