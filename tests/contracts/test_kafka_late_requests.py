@@ -1,9 +1,9 @@
-"""Why every transaction has a producer of its own (R12), shown on a real broker by a request that comes too late.
+"""Requests that reach a real broker too late: what they do to a plain loop, and to a publisher of ours.
 
 The client repeats a request that was not answered in time. The first copy is still under way, on a connection that
 nobody uses any more, and reaches the broker when the next transaction is open. Where one producer id and epoch stand
 for both, it ends that one: a plain loop writes half a transaction, or loses one without an error. A publisher of ours
-under the same treatment does neither.
+under the same treatment does neither, for every transaction has a producer of its own (R12).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from connectors.kafka.dev_broker import BrokerProcess
+from connectors.kafka.dev_jars import DEFAULT_VERSION
 from processor.contracts.sink import Publisher
-from processor.errors import Retriable
+from processor.errors import LogConflict, Retriable
 from processor.fault_points import FaultPoint
 from processor.ids import Marker
 from processor.records.rows import RowBlock
@@ -35,6 +36,7 @@ FENCED = (47, 90)
 """Error codes of a broker to a producer whose epoch is an old one: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED."""
 
 Proxied = tuple[BrokerProcess, KafkaProxy]
+FORGETS_PENDING_MARKERS = int(DEFAULT_VERSION.partition(".")[0]) < 4
 REPEATED = [Fate.LATE, Fate.TWICE]
 """By the client itself, which has waited in vain for the first copy; or on its way."""
 
@@ -147,3 +149,37 @@ def test_r12_a_late_commit_does_nothing_to_a_publisher_of_ours(
     assert publisher.wait_visible(20_000)
     assert values(read_committed(broker.bootstrap, out)) == [b"a", b"b", b"c", b"d"]
     publisher.close()
+
+
+def test_r15_a_late_marker_of_an_older_transaction_is_refused_and_does_no_harm_unnoticed(
+    proxied: Proxied,
+) -> None:
+    """It comes when the next one's marker is there and not committed. Before Kafka 4 the group coordinator keeps what
+    is pending by producer id alone: refusing the late one, it forgets the other, and from then on answers with an old
+    marker until it reads its log again. The publisher notices, and stops loudly."""
+    broker, proxy = proxied
+    rig, out = Rig(proxy.bootstrap), create_topic(broker.bootstrap, "out")
+    codes: list[int] = []
+
+    def let_it_arrive(reached: FaultPoint) -> None:
+        if reached is FaultPoint.ALL_SENT_NOT_COMMITTED and committed and not codes:
+            late.release()
+            codes.append(late.wait_delivered())
+
+    committed: list[bool] = []
+    publisher = rig.publisher(out, faults=let_it_arrive)
+    publish(publisher, marker(1, 0), [])
+    late = proxy.catch(Rule(api=Api.TXN_OFFSET_COMMIT, fate=Fate.TWICE, transactional_id=str(rig.identity())))
+    publish(publisher, marker(2, 1), [block(out, [b"a"])])
+    committed.append(True)
+    if FORGETS_PENDING_MARKERS:
+        with pytest.raises(LogConflict):
+            publish(publisher, marker(3, 1), [block(out, [b"b"])])
+    else:
+        publish(publisher, marker(3, 1), [block(out, [b"b"])])
+        assert publisher.take_over() == marker(3, 1)
+    assert codes
+    assert codes[0] in FENCED
+    assert publisher.wait_visible(20_000)
+    publisher.close()
+    assert values(read_committed(broker.bootstrap, out)) == [b"a", b"b"]
