@@ -201,3 +201,5 @@ class Published:
     incarnation: Incarnation
     attempt: Attempt
     checkpoint: CheckpointId
+    savepoint_settled: bool = False
+    """Of a stop: the copy of its savepoint is whole, or whoever asked was told that it could not be written (R24)."""

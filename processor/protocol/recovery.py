@@ -2,7 +2,7 @@
 
 The order is the rule (R1, R2, R3, R8, R11, R14, R18):
 
-    look → seal → verify the newest decided checkpoint → publish it → record it
+    look → seal → verify the newest decided checkpoint → publish it → (savepoint of a stop) → record it
          → (rewind) → (first checkpoint) → open every identity → restore
 
 A generator: it yields what it wants done and is sent what happened. So it is pure, and anything may happen
@@ -36,6 +36,7 @@ from processor.protocol.recovery_messages import (
     CheckFits,
     CopyOrigin,
     FilesVerified,
+    FinishSavepoint,
     Fits,
     InspectOrigin,
     LookAtMarkers,
@@ -50,6 +51,7 @@ from processor.protocol.recovery_messages import (
     Record,
     Recorded,
     ResolveStart,
+    SavepointFinished,
     SnapshotsReady,
     TakePlace,
     VerifyFiles,
@@ -143,9 +145,23 @@ def _settle(sealed: _Sealed, newest: CheckpointEntry, published: Published | Non
             attempt=sealed.seal.attempt,
         )
         yield from ask(publish, MarkersWritten)
-    if not is_published(newest, published):
-        yield from _record(sealed, newest)
+    unfinished = _savepoint_unfinished(newest, published)
+    if unfinished:
+        yield from ask(FinishSavepoint(entry=newest), SavepointFinished)
+    if unfinished or not is_published(newest, published):
+        yield from _record(sealed, newest, savepoint_settled=unfinished)
     return _Standing(sealed=sealed, entry=newest)
+
+
+def _savepoint_unfinished(newest: CheckpointEntry, published: Published | None) -> bool:
+    """Whether the process that decided to stop may have died before its savepoint was whole (R24). Of any other
+    checkpoint nobody waits for one any more."""
+    settled = (
+        published is not None
+        and (published.incarnation, published.checkpoint) == (newest.incarnation, newest.checkpoint)
+        and published.savepoint_settled
+    )
+    return newest.stop and bool(newest.savepoint) and not settled
 
 
 def _not_out(entry: CheckpointEntry) -> Recovery[tuple[PublisherId, ...]]:
@@ -161,9 +177,12 @@ def _not_out(entry: CheckpointEntry) -> Recovery[tuple[PublisherId, ...]]:
     )
 
 
-def _record(sealed: _Sealed, entry: CheckpointEntry) -> Recovery[None]:
+def _record(sealed: _Sealed, entry: CheckpointEntry, *, savepoint_settled: bool = False) -> Recovery[None]:
     note = Published(
-        incarnation=sealed.seal.incarnation, attempt=sealed.seal.attempt, checkpoint=entry.checkpoint
+        incarnation=sealed.seal.incarnation,
+        attempt=sealed.seal.attempt,
+        checkpoint=entry.checkpoint,
+        savepoint_settled=savepoint_settled,
     )
     yield from ask(Record(published=note), Recorded)
 

@@ -144,6 +144,19 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinishSavepoint:
+    """Copy a published checkpoint to where its stop was to leave a savepoint, unless it is there; one that cannot be
+    written is told, and is no reason not to go on. Reply: SavepointFinished."""
+
+    entry: CheckpointEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointFinished:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InspectOrigin:
     """What is at the path of a savepoint or checkpoint directory? Raises when it is none. Reply: OriginFound."""
 
@@ -190,6 +203,7 @@ RecoveryAction = (
     | PublishAll
     | OpenAll
     | Record
+    | FinishSavepoint
     | InspectOrigin
     | CopyOrigin
     | ResolveStart
@@ -204,6 +218,7 @@ RecoveryReply = (
     | Fits
     | MarkersWritten
     | Recorded
+    | SavepointFinished
     | OriginFound
     | SnapshotsReady
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
 
@@ -314,13 +314,31 @@ class Driver:
         def copied(failure: str) -> None:
             self._copies -= 1
             self._retain()
-            self.handle(
-                SavepointCopied(checkpoint=action.checkpoint, request=action.request, failure=failure)
-            )
+            told = SavepointCopied(checkpoint=action.checkpoint, request=action.request, failure=failure)
+            if action.request.kind.stops:
+                self._settle_savepoint(told)
+            else:
+                self.handle(told)
 
         self._copies += 1
         self._parts.executor.submit(
             SAVEPOINT_LANE, work, lambda _: copied(""), lambda error: copied(str(error) or repr(error))
+        )
+
+    def _settle_savepoint(self, told: SavepointCopied) -> None:
+        """Note that no later attempt has to write it (R24), then tell."""
+        note = replace(self._note, savepoint_settled=True)
+
+        def not_noted(error: BaseException) -> None:
+            # It costs the next attempt one look into the savepoint.
+            self._parts.say.warning("could not note that the savepoint is settled", error=error)
+            self.handle(told)
+
+        self._parts.executor.submit(
+            LOG_LANE,
+            lambda: self._parts.log.record_published(note),
+            lambda _: self.handle(told),
+            not_noted,
         )
 
     def _background(self, lane: str, work: Callable[[], None], done: Callable[[None], None]) -> None:

@@ -96,13 +96,23 @@ def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
 
 
 def write_savepoint(
-    entry: CheckpointEntry, source: JobDirectory, path: Path, *, job: JobName, token: Token, faults: FaultHook
+    entry: CheckpointEntry,
+    source: JobDirectory,
+    path: Path,
+    *,
+    job: JobName,
+    token: Token,
+    faults: FaultHook,
+    begun: bool = False,
 ) -> None:
-    """A self-contained copy of a published checkpoint, its manifest last (R23).
+    """A self-contained copy of a published checkpoint, its manifest last (R23). With ``begun`` an earlier attempt
+    may have begun it, or finished it; its files stay: it may be asleep and not dead, and its manifest names them.
 
     Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
     """
-    target = make_savepoint_directory(path, job, token=token, disk=source.disk)
+    target = make_savepoint_directory(path, job, token=token, disk=source.disk, begun=begun)
+    if begun and _same(DecisionLog(target.log).read_all().newest(), entry):
+        return
     origin = Origin(files=source.files, entry=entry, moves=True)
     subtasks = origin.copy_into(target.files, entry.attempt, token)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
@@ -117,8 +127,16 @@ def write_savepoint(
         stop=False,
     )
     outcome = DecisionLog(target.log).take(copied)
-    if not isinstance(outcome, Taken):
-        raise SettingsError(f"somebody else wrote a savepoint into '{path}' at the same time.")
+    if isinstance(outcome, Taken) or (begun and _same(DecisionLog(target.log).read_all().newest(), entry)):
+        return
+    raise SettingsError(f"somebody else wrote a savepoint into '{path}' at the same time.")
+
+
+def _same(found: CheckpointEntry | None, entry: CheckpointEntry) -> bool:
+    return found is not None and (found.incarnation, found.checkpoint) == (
+        entry.incarnation,
+        entry.checkpoint,
+    )
 
 
 def _copy(source: FileStore, ref: FileRef, target: FileStore, name: str) -> FileRef:

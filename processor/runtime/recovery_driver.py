@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.chance import Chance
-from processor.errors import DamagedFile
+from processor.errors import DamagedFile, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, Incarnation, Marker, PublisherId
 from processor.invariant import invariant
@@ -22,6 +23,7 @@ from processor.protocol.recovery_messages import (
     CheckFits,
     CopyOrigin,
     FilesVerified,
+    FinishSavepoint,
     Fits,
     IncarnationMinted,
     InspectOrigin,
@@ -40,6 +42,7 @@ from processor.protocol.recovery_messages import (
     RecoveryAction,
     RecoveryReply,
     ResolveStart,
+    SavepointFinished,
     SnapshotsReady,
     TakePlace,
     VerifyFiles,
@@ -47,7 +50,7 @@ from processor.protocol.recovery_messages import (
 from processor.protocol.recovery_request import JobIdentity, StartRequest
 from processor.runtime.discovery import Discovery
 from processor.runtime.entry_writer import EntryWriter
-from processor.runtime.origin import Origin, open_origin
+from processor.runtime.origin import Origin, open_origin, write_savepoint
 from processor.runtime.publishers import Publishers
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory
@@ -117,6 +120,8 @@ class RecoveryDriver:
                 self._parts.log.record_published(published)
                 self._parts.faults(FaultPoint.RECOVERY_AFTER_PUBLISHING)
                 return Recorded()
+            case FinishSavepoint(entry=entry):
+                return self._finish_savepoint(entry)
             case InspectOrigin(path=path):
                 return self._origin(path).found
             case CopyOrigin(path=path, attempt=attempt):
@@ -186,6 +191,24 @@ class RecoveryDriver:
             markers[opening.publisher] = open_identity(publisher, opening, self._parts.publish_tools)
             self._parts.faults(FaultPoint.RECOVERY_OPENING)
         return MarkersWritten(markers=markers)
+
+    def _finish_savepoint(self, entry: CheckpointEntry) -> SavepointFinished:
+        parts = self._parts
+        say = parts.say.bind(checkpoint=entry.checkpoint, savepoint=entry.savepoint)
+        try:
+            write_savepoint(
+                entry,
+                parts.directory,
+                Path(entry.savepoint),
+                job=parts.plan.job,
+                token=parts.chance.token,
+                faults=parts.faults,
+                begun=True,
+            )
+            say.info("the savepoint of the stop before is whole")
+        except (SettingsError, Unavailable, DamagedFile) as error:
+            say.warning("the savepoint of the stop before could not be written", error=error)
+        return SavepointFinished()
 
     def _origin(self, path: str) -> Origin:
         if path not in self._origins:

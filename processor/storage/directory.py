@@ -90,16 +90,18 @@ def open_job_directory(
 
 
 def make_savepoint_directory(
-    path: Path, job: JobName, *, token: Callable[[], str], disk: Disk | None = None
+    path: Path, job: JobName, *, token: Callable[[], str], disk: Disk | None = None, begun: bool = False
 ) -> JobDirectory:
-    """A new directory at the very path, laid out like a job's: what a savepoint is written into.
+    """A new directory at the very path, laid out like a job's: what a savepoint is written into. With ``begun``
+    it may be one that was made for the same job before.
 
     Raises SettingsError when there is something in it already, or when it cannot be used; Unavailable.
     """
     disk = disk or Disk()
     path = Path(os.path.realpath(path))
     try:
-        if path.is_dir() and any(path.iterdir()):
+        ours = begun and _identity(path, disk) == job
+        if not ours and path.is_dir() and any(path.iterdir()):
             raise SettingsError(
                 f"the savepoint directory '{path}' is not empty.",
                 remedy="Name a directory that does not exist yet.",

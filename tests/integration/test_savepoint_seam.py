@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from processor.errors import LogConflict
+from processor.fault_points import FaultPoint
 from processor.ids import escape_name
 from tests.integration.jobs import Counted
 from tests.integration.scenario import PARTITIONS_OUT, STOP_TIMEOUT_S, Scenario
@@ -147,3 +149,30 @@ def test_r03_a_rewind_behind_published_output_is_refused_unless_duplicates_are_a
         second_time = [record for record in records if record.s >= RECORDS]
         half = len(second_time) // 2
         assert second_time[:half] == second_time[half:], "what came after the savepoint is there twice"
+
+
+def test_r24_killed_while_it_writes_the_savepoint_of_a_stop_the_next_start_finishes_it(
+    kafka: str, tmp_path: Path
+) -> None:
+    savepoint = tmp_path / "savepoint"
+    kept = {"checkpoint.retained": "1000"}  # the audit compares both sides of the seam
+    scenario = Scenario.make(kafka, tmp_path / "job", job="count", parallelism=2, settings=kept)
+    scenario.feed(RECORDS, own_keys=True)
+    process = scenario.process_with_fault(f"{FaultPoint.SAVEPOINT_WRITTEN}:1", "kill")
+    process.start()
+    try:
+        scenario.drain(process)
+        said = scenario.command("stop", "--savepoint", str(savepoint), about=scenario.job_name)
+        assert said.code != 0, "nobody answers"
+        assert process.wait(END_TIMEOUT_S) == -signal.SIGKILL, process.said()
+    finally:
+        process.kill()
+    assert savepoint.is_dir()
+
+    # The same line that goes on from the savepoint finds it whole: the decided stop is finished first.
+    scenario.feed(RECORDS, first=RECORDS, seed=2, own_keys=True)
+    process = scenario.process("seam", "--from", str(savepoint))
+    process.start()
+    reports = scenario.finish(process)
+    assert int(reports[0].figure("6", "exact")) == 1, reports[0].text()
+    assert "the savepoint of the stop before is whole" in (scenario.folder / "seam.log").read_text()

@@ -54,6 +54,7 @@ from processor.protocol.recovery_messages import (
     CheckFits,
     CopyOrigin,
     FilesVerified,
+    FinishSavepoint,
     Fits,
     IncarnationMinted,
     InspectOrigin,
@@ -73,6 +74,7 @@ from processor.protocol.recovery_messages import (
     RecoveryAction,
     RecoveryReply,
     ResolveStart,
+    SavepointFinished,
     SnapshotsReady,
     TakePlace,
     VerifyFiles,
@@ -119,6 +121,8 @@ class World:
     """Rows that can be read, as (checkpoint, row)."""
     files: set[str] = field(default_factory=set)
     origins: dict[str, OriginFound] = field(default_factory=dict)
+    savepoints: list[CheckpointId] = field(default_factory=list)
+    """Checkpoints whose savepoint was finished."""
     copied: list[str] = field(default_factory=list)
     resolved: int = 0
     unfit: bool = False
@@ -190,6 +194,9 @@ class World:
             case Record(published=published):
                 self.note = published
                 return Recorded()
+            case FinishSavepoint(entry=entry):
+                self.savepoints.append(entry.checkpoint)
+                return SavepointFinished()
             case InspectOrigin(path=path):
                 return self.origins[path]
             case CopyOrigin(path=path):
@@ -236,6 +243,7 @@ class World:
         rows: Mapping[PublisherId, int] | None = None,
         parent: CheckpointEntry | None = None,
         stop: bool = False,
+        savepoint: str = "",
     ) -> CheckpointEntry:
         """The attempt decides a checkpoint; nothing of it is published yet."""
         before = parent or self.log.newest()
@@ -269,6 +277,7 @@ class World:
             subtasks=(replace(STARTED, keyed=(state,), outboxes=outboxes),),
             expected=tuple(sorted(self.markers.items())),
             stop=stop,
+            savepoint=savepoint,
         )
         assert self.take(entry)
         self.files.update(file.name for file in entry.files())

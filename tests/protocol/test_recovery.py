@@ -8,8 +8,9 @@ import pytest
 
 from processor.errors import DamagedFile, Fenced, JobError, LogConflict
 from processor.ids import NO_CHECKPOINT, Attempt, CheckpointId, Incarnation, Marker
-from processor.protocol.entries import CheckpointEntry, Rewind, Seal
+from processor.protocol.entries import CheckpointEntry, Published, Rewind, Seal
 from processor.protocol.recovery_messages import (
+    FinishSavepoint,
     LookAtMarkers,
     OpenAll,
     PublishAll,
@@ -542,6 +543,51 @@ def test_r03_an_origin_that_does_not_fit_is_refused_before_the_branch_changes():
     with pytest.raises(JobError):
         running(world, origin="saved")
     assert not any(isinstance(entry, Rewind) for entry in world.entries)
+
+
+@pytest.mark.parametrize("rows", [{}, {P0: 1}])
+def test_r24_the_savepoint_of_a_stop_is_finished_by_the_next_attempt_once(rows):
+    world = World()
+    first = running(world)
+    world.decide(first, rows=rows, stop=True, savepoint="saved")
+    running(world)
+    assert world.savepoints == [2]
+    assert world.note is not None
+    assert world.note.savepoint_settled
+    running(world)
+    assert world.savepoints == [2], "whoever has moved it since does not find it again"
+
+
+def test_r24_an_attempt_that_died_while_finishing_a_savepoint_is_followed_by_one_that_does():
+    world = World()
+    world.decide(running(world), rows={P0: 1}, stop=True, savepoint="saved")
+    dies_at(world, FinishSavepoint)
+    with pytest.raises(Died):
+        running(world)
+    running(world)
+    assert world.savepoints == [2]
+
+
+def test_r24_nobody_waits_for_the_savepoint_of_a_checkpoint_that_was_no_stop():
+    world = World()
+    world.decide(running(world), rows={P0: 1}, savepoint="saved")
+    running(world)
+    assert world.savepoints == []
+
+
+def test_r24_a_savepoint_that_is_settled_is_left_alone():
+    world = World()
+    first = running(world)
+    entry = world.decide(first, rows={P0: 1}, stop=True, savepoint="saved")
+    world.publish(entry, first.attempt)
+    world.note = Published(
+        incarnation=entry.incarnation,
+        attempt=entry.attempt,
+        checkpoint=entry.checkpoint,
+        savepoint_settled=True,
+    )
+    running(world)
+    assert world.savepoints == []
 
 
 def test_r24_a_drained_savepoint_is_refused_before_the_branch_changes():

@@ -7,15 +7,15 @@ from datetime import timedelta
 import pytest
 
 from processor.contracts.job_control import Outcome
-from processor.errors import JobError, LogConflict, Unavailable
-from processor.fault_points import FaultPoint
+from processor.errors import JobError, LogConflict, SettingsError, Unavailable
+from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import Incarnation
 from processor.operators.aggregates import Count
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
 from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
-from processor.runtime.origin import write_savepoint
+from processor.runtime.origin import open_origin, write_savepoint
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
 from processor.state.declarations import ValueState
 from processor.stream.job import Job
@@ -245,6 +245,70 @@ def test_r24_a_stop_that_failed_before_its_decision_leaves_the_job_running(tmp_p
     assert "no space left" in first[0].refused
     assert run.answers[0].refused == ""
     assert run.out() == EXPECTED
+
+
+@pytest.mark.parametrize("point", [FaultPoint.PUBLISHED_NOT_RECORDED, FaultPoint.ENTRY_TAKEN_NOT_TOLD])
+def test_r24_a_decided_stop_leaves_its_savepoint_though_its_attempt_failed(tmp_path, point):
+    run = JobRun(tmp_path / "jobs")
+    saved = tmp_path / "saved"
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        if polls == 3:
+            run.control.stop(str(saved), run.answers.append)
+
+    failed: list[FaultPoint] = []
+
+    def fails(passed: FaultPoint) -> None:
+        newest = run.log.read_all().newest() if passed is point and not failed else None
+        if newest is not None and newest.stop:
+            failed.append(passed)
+            raise Unavailable("the disk is away for a moment")
+
+    run.source.on_poll, run.faults = poll, fails
+    assert run.run() == 0
+    assert run.control.restarts == 1
+    assert run.state.status is JobStatus.STOPPED
+    stopped = checkpoints(run)[-1]
+    found = open_origin(str(saved), token=run.chance.token).entry
+    assert (found.incarnation, found.checkpoint) == (stopped.incarnation, stopped.checkpoint)
+    # Moved away, it is not made again by a later start.
+    saved.rename(tmp_path / "elsewhere")
+    run.source.on_poll = lambda: None
+    run.ask(stop())
+    assert run.run() == 0
+    assert not saved.exists()
+
+
+def test_r24_a_savepoint_that_was_begun_is_finished_beside_what_is_there(tmp_path):
+    run = JobRun(tmp_path / "jobs", build=counting)
+    run.ask(stop())
+    assert run.run() == 0
+    stopped = checkpoints(run)[-1]
+    saved = tmp_path / "saved"
+
+    def write(*, begun: bool, faults: FaultHook = no_faults) -> None:
+        write_savepoint(
+            stopped,
+            run.directory,
+            saved,
+            job=run.plan.job,
+            token=run.chance.token,
+            faults=faults,
+            begun=begun,
+        )
+
+    with pytest.raises(Unavailable):
+        write(begun=False, faults=Once(FaultPoint.SAVEPOINT_WRITTEN, raising(Unavailable("killed here"))))
+    with pytest.raises(SettingsError, match="is not empty"):
+        write(begun=False)
+    write(begun=True)
+    assert open_origin(str(saved), token=run.chance.token).entry.checkpoint == stopped.checkpoint
+    before = sorted(path.name for path in saved.rglob("*"))
+    write(begun=True)
+    assert sorted(path.name for path in saved.rglob("*")) == before, "it is whole: nothing is written"
 
 
 def test_r24_a_signal_asks_again_when_the_last_checkpoint_failed(tmp_path):
