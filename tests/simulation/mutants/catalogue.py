@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.simulation.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.mutants.mutant import Mutant
+from tests.simulation.mutants.overlapping import OVERLAPPING
 from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
 from tests.simulation.mutants.state import STATE
@@ -15,6 +16,8 @@ from tests.simulation.mutants.state import STATE
 MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
     {
         mutant.name: mutant
-        for mutant in sorted((*RECOVERING, *PUBLISHING, *CHECKPOINTS, *STATE), key=lambda mutant: mutant.name)
+        for mutant in sorted(
+            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *OVERLAPPING, *STATE), key=lambda mutant: mutant.name
+        )
     }
 )

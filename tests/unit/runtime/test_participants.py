@@ -8,8 +8,10 @@ import pytest
 
 from processor.contracts.checkpoint_hook import HOOK_BYTES_MAX, CheckpointHook
 from processor.errors import JobError, Unavailable, UserCodeError
+from processor.fault_points import no_faults
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
+from processor.runtime.origin import write_savepoint
 from processor.stream.job import Job
 from tests.unit.runtime.kit import JobRun
 from tests.unit.task.kit import ListSource, MemorySink
@@ -72,6 +74,18 @@ def test_a07_what_a_hook_keeps_is_part_of_the_entry_and_given_back_to_the_next_a
     assert newest.checkpoint in life.taken
     assert run.run() == 0
     assert life.restored == [state.data]
+
+
+def test_a07_r23_what_a_hook_kept_goes_along_with_a_savepoint(tmp_path):
+    life = Life()
+    run = hooked(tmp_path / "old", life)
+    assert run.run() == 0
+    entry = run.log.read_all().checkpoints()[-1]
+    saved = tmp_path / "saved"
+    write_savepoint(entry, run.directory, saved, job=run.plan.job, token=run.chance.token, faults=no_faults)
+    again = hooked(tmp_path / "new", life)
+    assert again.run(origin=str(saved)) == 0
+    assert life.restored == [b"version of %d" % entry.checkpoint]
 
 
 def test_a07_a16_a_hook_that_fails_gives_the_checkpoint_up_before_its_barriers(tmp_path):
