@@ -147,6 +147,20 @@ def owner_of(group: int, parallelism: int, max_parallelism: int) -> int:
     return group * parallelism // max_parallelism
 
 
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class EdgeName:
+    """An edge between two steps: from an output of one to an input of the other, by what their author named."""
+
+    origin: StepName
+    output: str
+    target: StepName
+    input: int
+
+    def __str__(self) -> str:
+        tag = f"'s output '{self.output}'" if self.output else ""
+        return f"from step '{self.origin}'{tag} to input {self.input} of step '{self.target}'"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRef:
     """A finished file of a checkpoint: its name under the store's root, its size and its SHA-256."""

@@ -89,11 +89,19 @@ def _output_splits(evidence: Evidence) -> tuple[SplitId, ...]:
 def _prefix_fold(evidence: Evidence, newest: CheckpointEntry | None) -> Finding:
     if newest is None:
         return not_looked_at(PREFIX_FOLD, "the job has decided no checkpoint")
-    positions = positions_of(newest, evidence.audit.source)
+    whole = newest
+    while whole.records_in_flight:
+        # What is in flight is read and not out. The fold is known at the newest ancestor without; what has come out
+        # behind it is ahead of it, and right.
+        parent = evidence.log.parent_of(whole)
+        if parent is None:
+            return not_looked_at(PREFIX_FOLD, "every checkpoint in the log holds records in flight")
+        whole = parent
+    positions = positions_of(whole, evidence.audit.source)
     missing = _no_longer_kept(evidence, positions)
     if missing:
         return not_looked_at(PREFIX_FOLD, missing)
-    fold = PrefixFold(comparison(evidence.audit), running=evidence.running)
+    fold = PrefixFold(comparison(evidence.audit), running=evidence.running or whole is not newest)
     fold.read_input(evidence.inputs, evidence.starts, positions)
     fold.read_output(evidence.outputs, _output_splits(evidence))
     return fold.finding()
@@ -103,7 +111,11 @@ def _state(evidence: Evidence) -> Finding:
     audit, state = evidence.audit, evidence.audit.state
     if state is None or audit.keys is None:
         return not_looked_at(STATE, "the audit names no state that holds counts")
-    branch = {entry.checkpoint: entry for entry in _restorable(evidence.log, evidence.retained)}
+    restorable = _restorable(evidence.log, evidence.retained)
+    # The state of a checkpoint with records in flight lags behind its positions by what they would have done.
+    branch = {entry.checkpoint: entry for entry in restorable if not entry.records_in_flight}
+    if not branch and restorable:
+        return not_looked_at(STATE, "every retained checkpoint holds records in flight")
     positions = {checkpoint: positions_of(entry, audit.source) for checkpoint, entry in branch.items()}
     for each in positions.values():
         missing = _no_longer_kept(evidence, each)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from itertools import islice
 
 from processor.records.batch import Batch
-from processor.records.elements import Element
+from processor.records.elements import Barrier, Element
 
 
 class MemoryChannel:
@@ -17,6 +19,7 @@ class MemoryChannel:
 
     def __init__(self, batches_max: int) -> None:
         self._elements: deque[Element] = deque()
+        self._barriers: deque[Barrier] = deque()
         self._batches_max = batches_max
         self._batches = 0
 
@@ -26,6 +29,8 @@ class MemoryChannel:
     def send(self, element: Element) -> None:
         if isinstance(element, Batch):
             self._batches += 1
+        elif isinstance(element, Barrier):
+            self._barriers.append(element)
         self._elements.append(element)
 
     def peek(self) -> Element | None:
@@ -35,4 +40,17 @@ class MemoryChannel:
         element = self._elements.popleft()
         if isinstance(element, Batch):
             self._batches -= 1
+        elif isinstance(element, Barrier):
+            self._barriers.popleft()
         return element
+
+    def barriers(self) -> Sequence[Barrier]:
+        return self._barriers
+
+    def overtake(self, barrier: Barrier) -> tuple[Element, ...]:
+        # By identity: a batch may hold values whose comparison is anything.
+        place = next(i for i, element in enumerate(self._elements) if element is barrier)
+        in_front = tuple(islice(self._elements, place))
+        del self._elements[place]
+        self._barriers.remove(barrier)
+        return in_front

@@ -64,6 +64,7 @@ def show_text(entry: CheckpointEntry, published: Published | None) -> str:
     for title, rows in (
         ("positions", _positions(entry)),
         ("state", _state(entry)),
+        ("in flight", _in_flight(entry)),
         ("output", _output(entry)),
         ("expected markers", [(str(who), str(marker)) for who, marker in entry.expected]),
     ):
@@ -139,6 +140,20 @@ def _state(entry: CheckpointEntry) -> list[tuple[str, ...]]:
     ]
 
 
+def _in_flight(entry: CheckpointEntry) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(subtask.subtask),
+            f"{channel.records} records",
+            size_text(channel.file.bytes),
+            str(channel.edge),
+            channel.file.name,
+        )
+        for subtask in entry.subtasks
+        for channel in subtask.channels
+    ]
+
+
 def _output(entry: CheckpointEntry) -> list[tuple[str, ...]]:
     return list(_output_rows(entry))
 
@@ -156,7 +171,7 @@ def _output_rows(entry: CheckpointEntry) -> Iterator[tuple[str, ...]]:
 
 
 def _state_bytes(subtask: SubtaskSnapshot) -> int:
-    return sum(state.file.bytes for state in subtask.keyed)
+    return sum(file.bytes for file in subtask.state_files())
 
 
 def _time(wall_ms: int) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from processor.records.elements import Element
+from processor.records.elements import Barrier, Element
 
 
 class ChannelSender(Protocol):
@@ -21,4 +22,12 @@ class ChannelReceiver(Protocol):
 
     def take(self) -> Element:
         """The next element; only when ``peek`` shows one."""
+        ...
+
+    def barriers(self) -> Sequence[Barrier]:
+        """The barriers that are on their way, in order, whatever is in front of them."""
+        ...
+
+    def overtake(self, barrier: Barrier) -> tuple[Element, ...]:
+        """Take one of ``barriers`` out of its turn; returns what was in front of it, which stays."""
         ...

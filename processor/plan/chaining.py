@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from processor.errors import JobError, Where
-from processor.ids import StepName
+from processor.ids import EdgeName, StepName
 from processor.plan.execution import Chain, ChainInput, ChainOutput, ChannelPlan, ExecutionPlan, InnerEdge
 from processor.plan.graph import Edge, EdgeKind, JobGraph, Step
 from processor.protocol.entries import JobShape
@@ -41,7 +41,14 @@ def plan(graph: JobGraph, parallelism_default: int) -> ExecutionPlan:
         index = len(channels)
         kind = _kind_between(edge, parallelism[producer] == parallelism[consumer])
         channels.append(
-            ChannelPlan(producer=producer, consumer=consumer, kind=kind, value_type=edge.value_type)
+            ChannelPlan(
+                producer=producer,
+                consumer=consumer,
+                kind=kind,
+                value_type=edge.value_type,
+                name=EdgeName(origin=edge.origin, output=edge.output, target=edge.target, input=edge.input),
+                overtakable=edge.kind is EdgeKind.KEYED,
+            )
         )
         outputs[producer].append(ChainOutput(edge=index, step=edge.origin, output=edge.output))
         inputs[consumer].append(ChainInput(edge=index, input=edge.input))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from processor.contracts.checkpoint_hook import CheckpointHook
-from processor.ids import JobName, StepName
+from processor.ids import EdgeName, JobName, StepName
 from processor.plan.graph import EdgeKind, Step
 from processor.protocol.entries import JobShape
 
@@ -63,6 +63,10 @@ class ChannelPlan:
     """Names of chains."""
     kind: EdgeKind
     value_type: Any
+    name: EdgeName
+    overtakable: bool
+    """Barriers may overtake the records on it. Only on edges that are keyed at any parallelism: a record on any
+    other belongs to no key group, so nobody could say to whom it goes when it is restored (R27)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

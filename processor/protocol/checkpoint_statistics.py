@@ -58,6 +58,11 @@ class CheckpointRecord:
     """Why it was given up or left, for people."""
     state_bytes: int = 0
     new_state_bytes: int = 0
+    overtaken: int = 0
+    """Subtasks that did not wait until it was aligned (A10)."""
+    channel_records: int = 0
+    """In flight, and part of it."""
+    channel_bytes: int = 0
     outbox_bytes: int = 0
     files: int = 0
     parts: tuple[SubtaskPart, ...] = ()
@@ -269,6 +274,9 @@ class CheckpointStatistics:
             record,
             state_bytes=sum(metric.state_bytes for metric in metrics),
             new_state_bytes=sum(metric.new_state_bytes for metric in metrics),
+            overtaken=sum(metric.overtaken for metric in metrics),
+            channel_records=sum(metric.channel_records for metric in metrics),
+            channel_bytes=sum(metric.channel_bytes for metric in metrics),
             outbox_bytes=sum(metric.outbox_bytes for metric in metrics),
             files=sum(metric.files for metric in metrics),
             parts=tuple(sorted(parts, key=lambda part: part.subtask)),

@@ -63,7 +63,7 @@ class Collection:
         outboxes are listed again by the next one (R9)."""
         if event.checkpoint not in self._given_up:
             return ()
-        return (Condemn(files=tuple(state.file for state in event.snapshot.keyed)),)
+        return (Condemn(files=event.snapshot.state_files()),)
 
     def complete(self, pending: PendingCheckpoint) -> tuple[Dropped, ...]:
         """It has all its acknowledgements; what is dropped with it."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from processor.ids import (
     Attempt,
     CheckpointId,
+    EdgeName,
     FileRef,
     Incarnation,
     JobName,
@@ -54,6 +55,17 @@ class OutboxFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFile:
+    """What was on its way to one subtask over one edge when the barriers of the checkpoint overtook it (A10)."""
+
+    edge: EdgeName
+    file: FileRef
+    key_groups: KeyGroupRange
+    """Of the subtask: every key in the file belongs to this range."""
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
     """Where the source step of one subtask stands."""
 
@@ -72,6 +84,8 @@ class SubtaskSnapshot:
     sources: tuple[SourceState, ...] = ()
     outboxes: tuple[OutboxFile, ...] = ()
     """All undecided outboxes of the subtask, oldest first (R9)."""
+    channels: tuple[ChannelFile, ...] = ()
+    """Records in flight, to be processed before anything new; empty when the subtask was aligned."""
     watermark_ms: int | None = None
     """Event time of the subtask at the cut; restored per key group (R27)."""
     processing_time_ms: int = 0
@@ -85,8 +99,12 @@ class SubtaskSnapshot:
             return self
         return replace(self, outboxes=tuple(o for o in self.outboxes if o.cut > decided))
 
+    def state_files(self) -> tuple[FileRef, ...]:
+        """What a restore reads, and nobody else has a use for."""
+        return tuple(s.file for s in self.keyed) + tuple(c.file for c in self.channels)
+
     def files(self) -> tuple[FileRef, ...]:
-        return tuple(s.file for s in self.keyed) + tuple(o.file for o in self.outboxes)
+        return self.state_files() + tuple(o.file for o in self.outboxes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +207,11 @@ class CheckpointEntry:
 
     def files(self) -> tuple[FileRef, ...]:
         return tuple(file for subtask in self.subtasks for file in subtask.files())
+
+    @property
+    def records_in_flight(self) -> int:
+        """Read by the positions of the checkpoint, and not processed yet."""
+        return sum(channel.records for subtask in self.subtasks for channel in subtask.channels)
 
 
 Entry = Seal | Rewind | CheckpointEntry

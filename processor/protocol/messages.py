@@ -45,6 +45,11 @@ class CheckpointKind(StrEnum):
         """Whether nothing is left to read behind it: the job has finished, and does not go on from there."""
         return self in (CheckpointKind.DRAIN, CheckpointKind.LAST)
 
+    @property
+    def may_overtake(self) -> bool:
+        """Whether its barriers may overtake data: what is kept for long, or ends the job, is always aligned (R27)."""
+        return self in (CheckpointKind.PERIODIC, CheckpointKind.MANUAL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgementMetrics:
@@ -54,6 +59,7 @@ class AcknowledgementMetrics:
     """From hearing of the checkpoint to its first barrier here, by this subtask's own clock; 0 when the order
     was lost on its way here."""
     alignment_ms: int = 0
+    """From the first sight of its barrier on any channel to the cut."""
     synchronous_ms: int = 0
     asynchronous_ms: int = 0
     state_bytes: int = 0
@@ -62,13 +68,19 @@ class AcknowledgementMetrics:
     """Of those that were written for it."""
     outbox_bytes: int = 0
     """Of all outboxes that it lists."""
+    overtaken: bool = False
+    """The barrier overtook what was in front of it: the subtask did not wait until it was aligned (A10)."""
+    channel_records: int = 0
+    """In flight when they were overtaken."""
+    channel_bytes: int = 0
+    """Of the files that hold them."""
     files: int = 0
     """All that it lists."""
 
     @property
     def bytes(self) -> int:
         """Of everything that it lists."""
-        return self.state_bytes + self.outbox_bytes
+        return self.state_bytes + self.channel_bytes + self.outbox_bytes
 
 
 # --- orders: coordinator to worker

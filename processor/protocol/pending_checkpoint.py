@@ -87,4 +87,4 @@ class PendingCheckpoint:
     def state_files(self) -> tuple[FileRef, ...]:
         """State files acknowledged so far: garbage if this checkpoint is given up. Outboxes are not: they
         are listed again by the next acknowledgement (R9)."""
-        return tuple(state.file for snapshot in self._snapshots.values() for state in snapshot.keyed)
+        return tuple(file for snapshot in self._snapshots.values() for file in snapshot.state_files())

@@ -17,6 +17,8 @@ class Barrier:
     attempt: Attempt
     checkpoint: CheckpointId
     kind: CheckpointKind
+    overtakes: bool = False
+    """The sender did not wait until it was aligned: nobody behind it need wait for the time-out again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,11 @@ class Watermark:
     """No record with a smaller timestamp is expected on this input, except late ones."""
 
     time_ms: int
+
+    @property
+    def last(self) -> bool:
+        """Nothing follows but the end of the input."""
+        return self.time_ms >= MAX_TIME_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from processor.ids import JobName, Position, SplitId, StepName, SubtaskId, key_g
 from processor.operators.event_time import EventTimeStamper
 from processor.operators.operator import OperatorContext
 from processor.operators.watermarks import SplitWatermarks
-from processor.plan.execution import Chain, ExecutionPlan
+from processor.plan.execution import Chain, ChannelPlan, ExecutionPlan
 from processor.plan.graph import EdgeKind, Step
 from processor.plan.instantiate import instantiate
 from processor.plan.subtasks import links, subtasks_of
 from processor.protocol.messages import Report
 from processor.protocol.recovered import Recovered
+from processor.runtime.restored_channels import RestoredChannel, codecs_of, restored_channels
 from processor.runtime.restoring import (
     bounded,
     processing_time_reached,
@@ -33,7 +34,8 @@ from processor.runtime.restoring import (
 from processor.settings.model import Settings
 from processor.storage.layout import file_prefix
 from processor.task.channel_intake import ChannelIntake
-from processor.task.input_gate import InputGate
+from processor.task.in_flight import InFlightFiles
+from processor.task.input_gate import InputChannel, InputGate
 from processor.task.output_gate import ForwardOutput, KeyedOutput, Output, OutputGate
 from processor.task.processing_clock import ProcessingClock
 from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
@@ -55,6 +57,26 @@ class Surroundings:
     faults: FaultHook
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Receiving:
+    """The consumer's end of a channel."""
+
+    receiver: ChannelReceiver
+    producer: int
+    begins: RestoredChannel
+
+    def channel(self, input: int, plan: ChannelPlan) -> InputChannel:
+        return InputChannel(
+            input=input,
+            receiver=self.receiver,
+            edge=plan.name if plan.overtakable else None,
+            producer=self.producer,
+            watermark_ms=self.begins.watermark_ms,
+            silent=self.begins.silent,
+            adopted=len(self.begins.elements) if self.begins.adopted else 0,
+        )
+
+
 class Deployment:
     """One attempt's subtasks, linked by memory channels."""
 
@@ -72,16 +94,24 @@ class Deployment:
         self._recovered = recovered
         self._around = around
         self._report = report
+        checkpoint = around.settings.checkpoint
+        self._alignment_timeout_ms = checkpoint.alignment_timeout if checkpoint.unaligned else None
+        self._codecs = codecs_of(plan) if checkpoint.unaligned else {}
         self._senders: dict[tuple[int, SubtaskId], list[ChannelSender]] = {}
-        self._receivers: dict[tuple[int, SubtaskId], list[ChannelReceiver]] = {}
+        self._receivers: dict[tuple[int, SubtaskId], list[_Receiving]] = {}
 
     def build(self) -> tuple[Subtask, ...]:
         """All subtasks, producers before consumers, restored. What is open is closed when one fails."""
+        restored = restored_channels(self._recovered.entry, self._plan, self._around.files)
         for edge in range(len(self._plan.channels)):
             for link in links(self._plan, edge):
                 channel = MemoryChannel(self._around.settings.runtime.channel_batches_max)
+                begins = restored.get(link, RestoredChannel())
+                for element in begins.elements:
+                    channel.send(element)
                 self._senders.setdefault((edge, link.producer), []).append(channel)
-                self._receivers.setdefault((edge, link.consumer), []).append(channel)
+                receiving = _Receiving(receiver=channel, producer=link.producer.index, begins=begins)
+                self._receivers.setdefault((edge, link.consumer), []).append(receiving)
         built: list[Subtask] = []
         try:
             for chain in self._plan.chains.values():
@@ -116,7 +146,7 @@ class Deployment:
             if chain.steps[0].source is not None:
                 self._connect_source(subtask, chain, clock)
             else:
-                subtask.connect(ChannelIntake(subtask, InputGate(self._channels_into(chain, id))))
+                subtask.connect(self._channel_intake(subtask, chain))
         except BaseException:
             subtask.close()
             raise
@@ -128,11 +158,27 @@ class Deployment:
             return KeyedOutput(senders, self._plan.max_parallelism)
         return ForwardOutput(senders)
 
-    def _channels_into(self, chain: Chain, consumer: SubtaskId) -> list[tuple[int, ChannelReceiver]]:
+    def _channel_intake(self, subtask: Subtask, chain: Chain) -> ChannelIntake:
+        gate = InputGate(
+            self._channels_into(chain, subtask.id), alignment_timeout_ms=self._alignment_timeout_ms
+        )
+        per_turn = self._around.settings.runtime.elements_per_turn
+        if self._alignment_timeout_ms is None:
+            return ChannelIntake(subtask, gate, elements_per_turn=per_turn)
+        in_flight = InFlightFiles(
+            files=self._around.files,
+            file_prefix=file_prefix(self._recovered.attempt, subtask.id),
+            token=self._around.chance.token,
+            key_groups=key_groups_of(subtask.id.index, chain.parallelism, self._plan.max_parallelism),
+            codecs=self._codecs,
+        )
+        return ChannelIntake(subtask, gate, elements_per_turn=per_turn, freeze=in_flight.freeze)
+
+    def _channels_into(self, chain: Chain, consumer: SubtaskId) -> list[InputChannel]:
         return [
-            (edge.input, receiver)
+            receiving.channel(edge.input, self._plan.channels[edge.edge])
             for edge in chain.inputs
-            for receiver in self._receivers.get((edge.edge, consumer), ())
+            for receiving in self._receivers.get((edge.edge, consumer), ())
         ]
 
     def _connect_source(self, subtask: Subtask, chain: Chain, clock: ProcessingClock) -> None:

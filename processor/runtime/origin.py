@@ -13,7 +13,7 @@ from pathlib import Path
 from processor.contracts.file_store import FileStore
 from processor.errors import JobError, SettingsError
 from processor.fault_points import FaultHook, FaultPoint
-from processor.ids import Attempt, FileRef, JobName, Place
+from processor.ids import Attempt, FileRef, JobName, Place, SubtaskId
 from processor.protocol.decisions import is_published
 from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
@@ -49,24 +49,24 @@ class Origin:
 
     def copy_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
         """Copy all state into another store under new names (R22). Raises DamagedFile by name."""
+
+        def copied(subtask: SubtaskId, ref: FileRef, kind: FileKind) -> FileRef:
+            return _copy(self.files, ref, files, file_name(attempt, subtask, token(), kind))
+
         return tuple(
             replace(
-                subtask,
+                each,
                 keyed=tuple(
-                    replace(
-                        state,
-                        file=_copy(
-                            self.files,
-                            state.file,
-                            files,
-                            file_name(attempt, subtask.subtask, token(), FileKind.STATE),
-                        ),
-                    )
-                    for state in subtask.keyed
+                    replace(state, file=copied(each.subtask, state.file, FileKind.STATE))
+                    for state in each.keyed
+                ),
+                channels=tuple(
+                    replace(channel, file=copied(each.subtask, channel.file, FileKind.CHANNEL))
+                    for channel in each.channels
                 ),
                 outboxes=(),
             )
-            for subtask in self.entry.subtasks
+            for each in self.entry.subtasks
         )
 
 

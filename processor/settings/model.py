@@ -70,6 +70,17 @@ class CheckpointSettings(Section):
         description="From the barrier to the last acknowledgement; later the checkpoint is given up. Waiting "
         "for the checkpoint before to be published does not count.",
     )
+    unaligned: bool = Field(
+        default=False,
+        description="Let the barriers of periodic checkpoints overtake records that wait in front of a slow step. "
+        "What was overtaken becomes part of the checkpoint, so that its time no longer depends on back-pressure. "
+        "Savepoints and stops are aligned all the same.",
+    )
+    alignment_timeout: Duration = Field(
+        default=1_000,
+        description="How long a subtask waits until a checkpoint's barriers come by themselves before they overtake; "
+        "0: at once. Only with checkpoint.unaligned.",
+    )
     min_pause: Duration = Field(
         default=0,
         description="Least time between the end of one checkpoint and the start of the next.",
@@ -176,6 +187,14 @@ class RuntimeSettings(Section):
         ge=1,
         le=10_000,
         description="Batches waiting between two subtasks before the producer waits.",
+    )
+    elements_per_turn: int = Field(
+        default=8,
+        ge=1,
+        le=10_000,
+        description="How many batches or marks a step behind a channel takes before other steps have their turn: "
+        "enough to drain what one turn of the sources brings, few enough that sources and barriers wait for no "
+        "slow step.",
     )
     outbox_bytes_max: Annotated[Size, at_least_bytes(2**16)] = Field(
         default=128 * 2**20,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from processor.audit.expectation import Audit
 from processor.fault_points import FaultPoint
 from processor.plan.graph import JobGraph
+from processor.simulation.executor import TURN_US_MAX
 
 if TYPE_CHECKING:
     from processor.contracts.plugin import Plugin
@@ -52,6 +53,10 @@ class Case:
     """Settings of the section ``runtime`` that are not the seed's choice."""
     rare_points: Sequence[FaultPoint] = ()
     """Points that it passes once at most: many of its strikes are meant for these, or they would not be met."""
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
+    """Of the section ``checkpoint``, likewise."""
+    turn_us_max: int = TURN_US_MAX
+    """Longest time of one round over all steps: large for slow ones."""
     input_first: bool = False
     """All input is there before the job starts: for sources that end."""
 

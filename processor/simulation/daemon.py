@@ -23,7 +23,7 @@ from processor.runtime.supervisor import Supervisor
 from processor.settings.model import Settings
 from processor.simulation.clock import SeededChance, SimulatedClock, WallClock
 from processor.simulation.disk import SimulatedDisk, Trouble
-from processor.simulation.executor import SimulatedExecutor
+from processor.simulation.executor import TURN_US_MAX, SimulatedExecutor
 from processor.simulation.injection import Injection
 from processor.simulation.links import Wires
 from processor.simulation.lock import SimulatedLock
@@ -45,6 +45,8 @@ class Start:
     graph: JobGraph
     settings: Settings
     options: StartOptions
+    turn_us_max: int = TURN_US_MAX
+    """Longest time of one round over all steps."""
 
 
 class Daemon:
@@ -122,7 +124,7 @@ class Daemon:
             chance=chance,
             metrics=metrics,
             statistics=statistics,
-            executor=lambda: SimulatedExecutor(process),
+            executor=lambda: SimulatedExecutor(process, turn_us_max=start.turn_us_max),
             faults=self._faults,
             say=trace_log(process.world, process.name),
             links=wires.attempt,

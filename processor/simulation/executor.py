@@ -19,7 +19,7 @@ CLOSE_TIMEOUT_MS = 5_000
 CLOSE_POLL_US = 1_000
 
 TURN_US_MAX = 600
-"""Longest time that one round of the delivering task takes."""
+"""Longest time that one round of the delivering task takes, unless its steps are slow."""
 
 BEGIN_US_MAX = 300
 """Until a lane that was idle begins."""
@@ -35,8 +35,9 @@ class _Work:
 class SimulatedExecutor:
     """See ``processor.contracts.executor.Executor``."""
 
-    def __init__(self, process: SimulatedProcess) -> None:
+    def __init__(self, process: SimulatedProcess, *, turn_us_max: int = TURN_US_MAX) -> None:
         self._process = process
+        self._turn_us_max = turn_us_max
         self._world = process.world
         self._chance = self._world.chance(f"executor of {process.name}")
         self._lanes: dict[str, deque[_Work]] = {}
@@ -66,7 +67,7 @@ class SimulatedExecutor:
 
     def deliver(self) -> bool:
         # A round takes time: a source that always has records must not keep the clock from moving.
-        self._world.wait_us(self._chance.randint(1, TURN_US_MAX))
+        self._world.wait_us(self._chance.randint(1, self._turn_us_max))
         self._woken = False
         worked = False
         while self._results:

@@ -154,6 +154,16 @@ class Operator:
         daemons = [unit.daemon for unit in self._simulation.chaos.units]
         return any(daemon is not None and daemon.publishing for daemon in daemons)
 
+    def kill_and_rescale(self, parallelism: int) -> None:
+        """Kill what runs, and start it with another parallelism from where the log is: no savepoint in between,
+        and with it whatever was in flight."""
+        for unit in self._simulation.chaos.units:
+            unit.retire()
+            if unit.daemon is not None:
+                unit.daemon.process.kill()
+        self.ended()
+        self.start(parallelism=parallelism)
+
     def _answered_or_dead(self, answers: Sequence[Outcome], process: SimulatedProcess) -> None:
         self.until(lambda: bool(answers) or not process.alive)
 
@@ -252,6 +262,24 @@ def run_stop_and_restore(path: str, *, before_ms: int, parallelism: int) -> Call
         operator.wait(before_ms)
         origin = operator.stop_with_savepoint(path)
         operator.start(StartOptions(origin=origin), parallelism=parallelism)
+        operator.after_faults()
+        operator.drain()
+        operator.stop()
+        operator.quiet()
+
+    return script
+
+
+def run_kill_and_rescale(
+    *, before_ms: Sequence[int], parallelisms: Sequence[int]
+) -> Callable[[Operator], None]:
+    """A script: after each of those times, kill everything and start it with the next parallelism."""
+
+    def script(operator: Operator) -> None:
+        operator.start()
+        for wait_ms, parallelism in zip(before_ms, parallelisms, strict=True):
+            operator.wait(wait_ms)
+            operator.kill_and_rescale(parallelism)
         operator.after_faults()
         operator.drain()
         operator.stop()

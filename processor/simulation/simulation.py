@@ -166,7 +166,9 @@ class Simulation:
         if parallelism is not None:
             runtime = settings.runtime.model_copy(update={"parallelism": parallelism})
             settings = replace(settings, runtime=runtime)
-        self._start = Start(graph=self.case.graph, settings=settings, options=options)
+        self._start = Start(
+            graph=self.case.graph, settings=settings, options=options, turn_us_max=self.case.turn_us_max
+        )
         self.start_another()
 
     def start_another(self) -> None:
@@ -275,6 +277,7 @@ class Simulation:
                 "max_concurrent": overlap.choice((1, 2, 3, 3)),
                 "interval_during_backlog": overlap.choice((0, 0, 300)),
                 "backlog_after": overlap.choice((20, 200)),
+                **self.case.checkpoint,
             }
         )
         runtime = RuntimeSettings().model_copy(

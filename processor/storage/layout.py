@@ -3,7 +3,7 @@
     <root>/<job>/job.json                                       whose directory this is
     <root>/<job>/log/0000000000000007.entry                     the decision log, one file a place
     <root>/<job>/notes/published                                small files that are overwritten
-    <root>/<job>/files/a<attempt>/<chain>-<index>/<token>.<kind>    state and outboxes
+    <root>/<job>/files/a<attempt>/<chain>-<index>/<token>.<kind>    state, outboxes, records in flight
 
 Names of jobs and chains are escaped, so that they can neither collide nor lead out of the root (R2). Names in
 a FileRef are relative to ``files/``.
@@ -41,6 +41,7 @@ class FileKind(StrEnum):
     """What a file of a checkpoint holds: the end of its name."""
 
     STATE = "state"
+    CHANNEL = "channel"
     OUTBOX = "outbox"
 
 

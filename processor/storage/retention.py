@@ -224,7 +224,7 @@ def _guarded(log: LogView) -> set[Place]:
 
 
 def _states(entry: CheckpointEntry) -> set[str]:
-    return {state.file.name for subtask in entry.subtasks for state in subtask.keyed}
+    return {file.name for subtask in entry.subtasks for file in subtask.state_files()}
 
 
 def _outboxes(entry: CheckpointEntry) -> set[str]:

@@ -8,11 +8,13 @@ from typing import assert_never
 from processor.ids import CheckpointId, Position, SplitId, StepName
 from processor.protocol.messages import CheckpointKind
 from processor.records.elements import MIN_TIME_MS, Idle, Watermark
+from processor.task.in_flight import FreezeInFlight, nothing_is_overtaken
 from processor.task.input_gate import (
-    Aligned,
     AllEnded,
     AllIdle,
+    CutNow,
     EventTime,
+    GateEvent,
     InputGate,
     Nothing,
     Records,
@@ -23,11 +25,18 @@ from processor.task.subtask import Subtask
 class ChannelIntake:
     """Feeds the chain from its input gate. Back-pressure stops batches only: what is no batch goes on."""
 
-    elements_per_turn = 8
-    """Enough to drain what one turn of the sources brought."""
-
-    def __init__(self, subtask: Subtask, gate: InputGate) -> None:
+    def __init__(
+        self,
+        subtask: Subtask,
+        gate: InputGate,
+        *,
+        elements_per_turn: int = 1,
+        freeze: FreezeInFlight = nothing_is_overtaken,
+    ) -> None:
+        """``freeze`` takes what the barriers of a checkpoint overtake, if the gate lets them."""
+        self.elements_per_turn = elements_per_turn
         self._subtask = subtask
+        self._freeze = freeze
         self._gate = gate
         self._chain = subtask.parts.chain
         self._outputs = subtask.parts.outputs
@@ -35,9 +44,12 @@ class ChannelIntake:
 
     def step(self, *, pressed: bool) -> bool:
         # A full outbox never stops the reading up to a barrier, or both would wait for each other (R9).
-        if not self._outputs.ready():
-            return False
-        event = self._gate.next(self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        event: GateEvent | None = self._gate.overtake(now_ms)
+        if event is None:
+            if not self._outputs.ready():
+                return False
+            event = self._gate.next(now_ms)
         match event:
             case None:
                 return False
@@ -50,19 +62,24 @@ class ChannelIntake:
                 self._outputs.mark(Idle())
             case AllEnded():
                 self._subtask.end()
-            case Aligned(checkpoint=checkpoint, kind=kind, alignment_ms=alignment_ms):
-                reached_ms = self._gate.time_ms
-                self._subtask.cut(
-                    checkpoint,
-                    kind,
-                    alignment_ms=alignment_ms,
-                    watermark_ms=None if reached_ms == MIN_TIME_MS else reached_ms,
-                )
+            case CutNow():
+                self._cut(event)
             case Nothing():
                 pass
             case _:
                 assert_never(event)
         return True
+
+    def _cut(self, cut: CutNow) -> None:
+        reached_ms = self._gate.time_ms
+        self._subtask.cut(
+            cut.checkpoint,
+            cut.kind,
+            alignment_ms=cut.alignment_ms,
+            watermark_ms=None if reached_ms == MIN_TIME_MS else reached_ms,
+            overtaken=cut.overtaken,
+            freeze=lambda: self._freeze(cut.in_flight),
+        )
 
     def inject(self, checkpoint: CheckpointId, kind: CheckpointKind) -> None:
         """Only sources inject barriers; here they arrive by channel."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from processor.contracts.clock import Clock
 from processor.contracts.completion import Completion
@@ -12,9 +12,10 @@ from processor.errors import EngineBug
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, CheckpointId, SubtaskId
 from processor.operators.operator import OperatorSnapshot
-from processor.protocol.entries import SourceState, SubtaskSnapshot
+from processor.protocol.entries import ChannelFile, SourceState, SubtaskSnapshot
 from processor.protocol.messages import Acknowledged, AcknowledgementMetrics, Declined, Report
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
+from processor.task.in_flight import ChannelSnapshot, nothing_in_flight
 
 SendReport = Callable[[Report], None]
 
@@ -34,6 +35,14 @@ class CutFacts:
     watermark_ms: int | None
     processing_time_ms: int
     finished: bool
+    overtaken: bool = False
+    freeze: Callable[[], ChannelSnapshot] = nothing_in_flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    operators: OperatorSnapshot
+    channels: tuple[ChannelFile, ...]
 
 
 class Snapshotter:
@@ -72,31 +81,40 @@ class Snapshotter:
         started_ms = self._clock.monotonic_ms()
         self._part.cut(facts.checkpoint, stop=facts.stop)
         start_delay_ms = self._start_delay_ms(facts, started_ms)
+        in_flight = facts.freeze()
         completion = cut(facts.checkpoint)
         self._outstanding.append(completion)
         self._faults(FaultPoint.CUT_TAKEN)
         cut_ms = self._clock.monotonic_ms()
 
-        def run() -> OperatorSnapshot:
-            snapshot = completion.run()
+        def run() -> _Written:
+            channels = in_flight.run()
+            operators = completion.run()
             self._faults(FaultPoint.ALL_WRITTEN_NOT_ACKNOWLEDGED)
-            return snapshot
+            return _Written(operators=operators, channels=channels)
 
-        def written(snapshot: OperatorSnapshot) -> None:
+        def written(result: _Written) -> None:
             self._outstanding.remove(completion)
-            new = [state.file for state in snapshot.keyed if state.file.name not in self._listed]
-            self._listed = frozenset(state.file.name for state in snapshot.keyed)
-            metrics = AcknowledgementMetrics(
+            snapshot = _snapshot(self._subtask, facts, result)
+            metrics = replace(
+                self._sizes(snapshot),
                 start_delay_ms=start_delay_ms,
                 alignment_ms=facts.alignment_ms,
                 synchronous_ms=cut_ms - started_ms,
                 asynchronous_ms=self._clock.monotonic_ms() - cut_ms,
-                state_bytes=sum(state.file.bytes for state in snapshot.keyed),
-                new_state_bytes=sum(file.bytes for file in new),
-                outbox_bytes=sum(outbox.file.bytes for outbox in snapshot.outboxes),
-                files=len(snapshot.keyed) + len(snapshot.outboxes),
+                overtaken=facts.overtaken,
             )
-            self._written(facts, snapshot, metrics)
+            # One that was aborted is acknowledged too: its files are garbage the coordinator must hear of (R22).
+            self._report(
+                Acknowledged(
+                    attempt=self._attempt,
+                    checkpoint=facts.checkpoint,
+                    snapshot=snapshot,
+                    built_on=facts.built_on,
+                    backlog=facts.backlog,
+                    metrics=metrics,
+                )
+            )
 
         def failed(error: BaseException) -> None:
             # What was frozen folds into the next snapshot; nothing of it is lost.
@@ -115,35 +133,39 @@ class Snapshotter:
 
         self._executor.submit(f"subtask {self._subtask}", run, written, failed)
 
+    def _sizes(self, snapshot: SubtaskSnapshot) -> AcknowledgementMetrics:
+        new = [state.file for state in snapshot.keyed if state.file.name not in self._listed]
+        self._listed = frozenset(state.file.name for state in snapshot.keyed)
+        return AcknowledgementMetrics(
+            state_bytes=sum(state.file.bytes for state in snapshot.keyed),
+            new_state_bytes=sum(file.bytes for file in new),
+            channel_records=sum(channel.records for channel in snapshot.channels),
+            channel_bytes=sum(channel.file.bytes for channel in snapshot.channels),
+            outbox_bytes=sum(outbox.file.bytes for outbox in snapshot.outboxes),
+            files=len(snapshot.files()),
+        )
+
     def _start_delay_ms(self, facts: CutFacts, now_ms: int) -> int:
         """From the order to the first barrier. What was heard of older checkpoints is of no use any more."""
         heard_ms = self._heard_ms.get(facts.checkpoint)
         self._heard_ms = {c: at_ms for c, at_ms in self._heard_ms.items() if c > facts.checkpoint}
         return 0 if heard_ms is None else max(0, now_ms - facts.alignment_ms - heard_ms)
 
-    def _written(self, facts: CutFacts, snapshot: OperatorSnapshot, metrics: AcknowledgementMetrics) -> None:
-        # One that was aborted is acknowledged too: its files are garbage the coordinator must hear of (R22).
-        self._report(
-            Acknowledged(
-                attempt=self._attempt,
-                checkpoint=facts.checkpoint,
-                snapshot=SubtaskSnapshot(
-                    subtask=self._subtask,
-                    keyed=snapshot.keyed,
-                    sources=facts.sources,
-                    outboxes=snapshot.outboxes,
-                    watermark_ms=facts.watermark_ms,
-                    processing_time_ms=facts.processing_time_ms,
-                    finished=facts.finished,
-                ),
-                built_on=facts.built_on,
-                backlog=facts.backlog,
-                metrics=metrics,
-            )
-        )
-
     def close(self) -> None:
         """The attempt ends: give up what is still being written."""
         for completion in self._outstanding:
             completion.discard()
         self._outstanding.clear()
+
+
+def _snapshot(subtask: SubtaskId, facts: CutFacts, written: _Written) -> SubtaskSnapshot:
+    return SubtaskSnapshot(
+        subtask=subtask,
+        keyed=written.operators.keyed,
+        sources=facts.sources,
+        outboxes=written.operators.outboxes,
+        channels=written.channels,
+        watermark_ms=facts.watermark_ms,
+        processing_time_ms=facts.processing_time_ms,
+        finished=facts.finished,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -27,6 +27,7 @@ from processor.protocol.messages import (
 )
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
 from processor.records.elements import MAX_TIME_MS, Barrier, EndOfInput, Watermark
+from processor.task.in_flight import ChannelSnapshot, nothing_in_flight
 from processor.task.output_gate import OutputGate
 from processor.task.processing_clock import ProcessingClock
 from processor.task.snapshotter import CutFacts, SendReport, Snapshotter
@@ -164,10 +165,15 @@ class Subtask:
         sources: tuple[SourceState, ...] = (),
         watermark_ms: int | None,
         backlog: bool = False,
+        overtaken: bool = False,
+        freeze: Callable[[], ChannelSnapshot] = nothing_in_flight,
     ) -> None:
-        """Put the barrier into every output, then take the snapshot (A11)."""
+        """Put the barrier into every output, then take the snapshot (A11). ``freeze`` takes what the barrier
+        overtook."""
         parts = self.parts
-        parts.outputs.mark(Barrier(attempt=parts.attempt, checkpoint=checkpoint, kind=kind))
+        parts.outputs.mark(
+            Barrier(attempt=parts.attempt, checkpoint=checkpoint, kind=kind, overtakes=overtaken)
+        )
         facts = CutFacts(
             checkpoint=checkpoint,
             stop=kind.stops,
@@ -178,6 +184,8 @@ class Subtask:
             watermark_ms=watermark_ms,
             processing_time_ms=parts.clock.reached_ms,
             finished=self.ended,
+            overtaken=overtaken,
+            freeze=freeze,
         )
         self._snapshots.cut(facts, parts.chain.cut)
 

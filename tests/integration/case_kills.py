@@ -116,7 +116,7 @@ def strike(run: CaseRun, kills: int, chance: Random) -> int:
     """Start and kill so often, then start once more; returns how often it was killed. A job that was to be restored
     is stopped with a savepoint half-way, and goes on from there in another parallelism."""
     for done in range(kills):
-        if run.name == RESTORED and done == kills // 2:
+        if run.kind == RESTORED and done == kills // 2:
             run.start()
             run.stop_with_savepoint()
             run.parallelism = chance.choice([each for each in PARALLELISMS if each != run.parallelism])

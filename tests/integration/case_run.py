@@ -39,6 +39,7 @@ from tests.topics import create_topic
 from tests.waiting import wait_until
 
 CHECKPOINT_INTERVAL_MS = 200
+DURATIONS = ("checkpoint.alignment_timeout",)
 DRAINED = "drain"
 """The job of which nothing may come out before it is drained."""
 RECORDS_TO_THE_END = 20_000
@@ -90,6 +91,11 @@ class CaseRun:
     # --- what is around it
 
     @property
+    def kind(self) -> str:
+        """What is special about how it is run; the same with barriers that overtake."""
+        return self.name.removesuffix("-overtaken")
+
+    @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 
@@ -109,6 +115,7 @@ class CaseRun:
             **{f"kafka.main.topic_map.{written}": real for written, real in self.topics.items()},
             "kafka.main.marker_topic": f"markers-of-{self.topics['out']}",
             "kafka.main.publish_rows_max": "300",
+            **self._of_the_case(),
         }
         return [f"{name}={value}" for name, value in chosen.items()]
 
@@ -182,7 +189,7 @@ class CaseRun:
         if not self.case.input_first:
             self._feeder.stop()
             self.drain()
-            if self.name == DRAINED:
+            if self.kind == DRAINED:
                 self._stopped("--drain")
             else:
                 self.process.signal(signal.SIGTERM)
@@ -213,6 +220,15 @@ class CaseRun:
         return reports
 
     # --- parts
+
+    def _of_the_case(self) -> dict[str, str]:
+        """Settings that are the case's own choice; but batches are as large as a broker's input asks for."""
+        chosen = {f"checkpoint.{name}": value for name, value in self.case.checkpoint.items()}
+        chosen |= {f"runtime.{name}": value for name, value in self.case.runtime.items()}
+        chosen.pop("runtime.batch_records_max", None)
+        return {
+            name: f"{value}ms" if name in DURATIONS else str(value).lower() for name, value in chosen.items()
+        }
 
     def _stopped(self, *how: str) -> None:
         options = [word for assignment in self.assignments for word in ("--set", assignment)]

@@ -15,31 +15,31 @@ KIND = CheckpointKind.PERIODIC
 
 
 def put(alignment: BarrierAlignment, channel: int, checkpoint: int):
-    return alignment.barrier(channel, CheckpointId(checkpoint), KIND)
+    return alignment.barrier(channel, CheckpointId(checkpoint), KIND, 0)
 
 
 def test_a09_channels_wait_until_the_last_delivers():
-    alignment = BarrierAlignment(3)
+    alignment = BarrierAlignment([False] * 3)
     assert put(alignment, 1, 1) == Wait()
     assert put(alignment, 0, 1) == Wait()
     assert [alignment.blocked(channel) for channel in range(3)] == [True, True, False]
-    assert put(alignment, 2, 1) == Cut(checkpoint=CheckpointId(1), kind=KIND)
+    assert put(alignment, 2, 1) == Cut(checkpoint=CheckpointId(1), kind=KIND, alignment_ms=0)
     assert not any(alignment.blocked(channel) for channel in range(3))
     assert alignment.aligning is None
 
 
 def test_one_channel_never_waits():
-    assert put(BarrierAlignment(1), 0, 4) == Cut(checkpoint=CheckpointId(4), kind=KIND)
+    assert put(BarrierAlignment([False]), 0, 4) == Cut(checkpoint=CheckpointId(4), kind=KIND, alignment_ms=0)
 
 
 def test_the_kind_travels_with_the_barrier():
-    alignment = BarrierAlignment(1)
-    step = alignment.barrier(0, CheckpointId(1), CheckpointKind.STOP)
-    assert step == Cut(checkpoint=CheckpointId(1), kind=CheckpointKind.STOP)
+    alignment = BarrierAlignment([False])
+    step = alignment.barrier(0, CheckpointId(1), CheckpointKind.STOP, 0)
+    assert step == Cut(checkpoint=CheckpointId(1), kind=CheckpointKind.STOP, alignment_ms=0)
 
 
 def test_r26_barriers_at_or_below_what_is_over_are_dropped():
-    alignment = BarrierAlignment(2)
+    alignment = BarrierAlignment([False] * 2)
     put(alignment, 0, 2)
     put(alignment, 1, 2)
     assert put(alignment, 0, 2) == Drop()
@@ -48,7 +48,7 @@ def test_r26_barriers_at_or_below_what_is_over_are_dropped():
 
 
 def test_r26_an_abort_frees_the_channels_and_its_late_barriers_are_dropped():
-    alignment = BarrierAlignment(2)
+    alignment = BarrierAlignment([False] * 2)
     put(alignment, 0, 1)
     alignment.over(CheckpointId(1))
     assert not alignment.blocked(0)
@@ -56,7 +56,7 @@ def test_r26_an_abort_frees_the_channels_and_its_late_barriers_are_dropped():
 
 
 def test_the_abort_of_an_older_one_frees_nobody():
-    alignment = BarrierAlignment(2)
+    alignment = BarrierAlignment([False] * 2)
     put(alignment, 0, 5)
     alignment.over(CheckpointId(4))
     assert alignment.blocked(0)
@@ -64,23 +64,23 @@ def test_the_abort_of_an_older_one_frees_nobody():
 
 
 def test_a_newer_barrier_gives_the_older_alignment_up():
-    alignment = BarrierAlignment(2)
+    alignment = BarrierAlignment([False] * 2)
     put(alignment, 0, 1)
     assert put(alignment, 1, 2) == Wait()
     assert [alignment.blocked(channel) for channel in range(2)] == [False, True]
     assert put(alignment, 0, 1) == Drop(), "a doubled one of the older"
-    assert put(alignment, 0, 2) == Cut(checkpoint=CheckpointId(2), kind=KIND)
+    assert put(alignment, 0, 2) == Cut(checkpoint=CheckpointId(2), kind=KIND, alignment_ms=0)
 
 
 def test_an_older_barrier_is_dropped_while_a_newer_aligns():
-    alignment = BarrierAlignment(3)
+    alignment = BarrierAlignment([False] * 3)
     put(alignment, 0, 2)
     assert put(alignment, 1, 1) == Drop()
     assert not alignment.blocked(1)
 
 
 def test_a_blocked_channel_delivers_nothing():
-    alignment = BarrierAlignment(2)
+    alignment = BarrierAlignment([False] * 2)
     put(alignment, 0, 1)
     with pytest.raises(EngineBug, match="a blocked channel delivers nothing"):
         put(alignment, 0, 2)
@@ -104,7 +104,7 @@ def histories(draw):
 @given(histories())
 def test_r26_in_any_order_every_cut_is_whole_comes_once_and_ids_grow(history):
     channels, checkpoints, queues, aborts, random = history
-    alignment = BarrierAlignment(channels)
+    alignment = BarrierAlignment([False] * channels)
     cuts: list[int] = []
     aborted: set[int] = set()
     delivered: dict[int, set[int]] = {}
@@ -131,5 +131,5 @@ def test_r26_in_any_order_every_cut_is_whole_comes_once_and_ids_grow(history):
     # Nothing waits for ever: the coordinator gives up what is still open, and a new one aligns.
     alignment.over(CheckpointId(checkpoints))
     last = [put(alignment, channel, checkpoints + 1) for channel in range(channels)]
-    assert last[-1] == Cut(checkpoint=CheckpointId(checkpoints + 1), kind=KIND)
+    assert last[-1] == Cut(checkpoint=CheckpointId(checkpoints + 1), kind=KIND, alignment_ms=0)
     assert alignment.aligning is None

@@ -38,7 +38,14 @@ def test_a18_a_checkpoint_is_remembered_with_its_times_and_every_subtasks_part()
         (CheckpointStatus.PENDING, [READ])
     ]
     rig.now_ms += 60
-    acknowledge(rig, checkpoint, WRITE, metrics(outbox_bytes=70, new_state_bytes=5, files=1))
+    acknowledge(
+        rig,
+        checkpoint,
+        WRITE,
+        metrics(
+            outbox_bytes=70, new_state_bytes=5, files=1, overtaken=True, channel_records=9, channel_bytes=40
+        ),
+    )
     rig.now_ms += 100
     rig.do(DecisionTaken(checkpoint=checkpoint))
     rig.now_ms += 100
@@ -55,6 +62,7 @@ def test_a18_a_checkpoint_is_remembered_with_its_times_and_every_subtasks_part()
     times = (record.barriers_ms, record.complete_ms, record.decided_ms, record.published_ms, record.over_ms)
     assert times == (0, 100, 200, 400, 400)
     assert (record.state_bytes, record.new_state_bytes, record.outbox_bytes, record.files) == (30, 5, 70, 3)
+    assert (record.overtaken, record.channel_records, record.channel_bytes) == (1, 9, 40)
     assert [(part.subtask, part.acknowledged_ms) for part in record.parts] == [(READ, 40), (WRITE, 100)]
     assert record.parts[0].metrics == metrics(start_delay_ms=1, alignment_ms=2, state_bytes=30, files=2)
     assert picture.published is picture.savepoint is record

@@ -6,6 +6,7 @@ Input records are texts ``part number key``; each part is numbered from 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from processor.simulation.operator import (
     run_and_drain,
     run_and_shrink,
     run_and_stop,
+    run_kill_and_rescale,
     run_stop_and_restore,
     run_to_the_end,
 )
@@ -36,6 +38,9 @@ PARTS_ADDED = 2
 KEYS = 5
 RECORDS = (5, 60)
 MANY_RECORDS = (60, 200)
+PARTS_IN_FLIGHT = 8
+RECORDS_IN_FLIGHT = (100, 400)
+"""Of jobs whose channels are to be full."""
 TIMER_MS_MAX = 600
 SAVEPOINT = "/simulated/savepoint"
 
@@ -175,6 +180,17 @@ class CountBothInEventTime(KeyedCoProcess[str, str, str, str]):
         for count in range(told + 1, due + 1):
             context.emit(f"{context.key} {count}")
         self.told.set(due)
+
+
+class SendOn(KeyedProcess[str, str, str]):
+    """Every record as it is."""
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        context.emit(value)
+
+
+def first_word(value: str) -> str:
+    return value.split()[0]
 
 
 def key_of(value: str) -> str:
@@ -345,6 +361,63 @@ def shrink(chance: Random) -> Case:
     )
 
 
+def overtaken(chance: Random) -> Case:
+    """Two topics into one, counted by key, and sent on by key once more: over edges on which barriers overtake."""
+    return _overtaken(chance, run_and_stop)
+
+
+def overtaken_rescaled(chance: Random) -> Case:
+    """The same, killed twice and each time started with another parallelism from what was in flight."""
+    before = [chance.randrange(100, 8_000) for _ in range(2)]
+    script = run_kill_and_rescale(before_ms=before, parallelisms=[chance.choice((1, 2, 3)) for _ in before])
+    return _overtaken(chance, script)
+
+
+def _overtaken(chance: Random, script) -> Case:
+    job = Job("overtaken")
+    left, right = (job.read(f"read-{side}", KafkaSource(side, Text())) for side in ("left", "right"))
+    both = left.union("both", right)
+    counted = both.key_by("by-key", key_of).process("count", CountKeys)
+    again = counted.key_by("by-key-again", first_word)
+    # Fewer subtasks than bring something: the edge fills up.
+    sent = again.process("send", SendOn, parallelism=chance.choice((1, 2)))
+    sent.write("write", KafkaSink("out", Text()))
+    inputs = [
+        *numbered(chance, "read-left", tag="l", parts=PARTS_IN_FLIGHT, records=RECORDS_IN_FLIGHT),
+        *numbered(chance, "read-right", tag="r", parts=PARTS_IN_FLIGHT, records=RECORDS_IN_FLIGHT),
+    ]
+    chance.shuffle(inputs)
+    case = _case(job, chance, audits=[counts(state="seen")], inputs=_in_order(inputs), script=script)
+    parts = {
+        name: PARTS_IN_FLIGHT if step.source is not None else 2 for name, step in case.graph.steps.items()
+    }
+    return replace(unaligned(case, chance), parts=parts)
+
+
+def unaligned(case: Case, chance: Random) -> Case:
+    """The case with barriers that overtake, and slow steps behind channels: there is what to overtake."""
+    return replace(
+        case,
+        checkpoint={"unaligned": True, "alignment_timeout": chance.choice((0, 0, 5, 50, 400))},
+        runtime={
+            "elements_per_turn": chance.choice((1, 1, 3)),
+            "batch_records_max": chance.choice((3, 8, 20)),
+            "channel_batches_max": chance.choice((1, 4, 16, 64)),
+            **case.runtime,
+        },
+        turn_us_max=chance.choice((600, 10_000, 60_000)),
+    )
+
+
+def _fuller(case: Case, chance: Random) -> Case:
+    """The case with more records."""
+    return replace(
+        case,
+        inputs=numbered(chance, "read", parts=PARTS_IN_FLIGHT, records=RECORDS_IN_FLIGHT),
+        parts={**case.parts, "read": PARTS_IN_FLIGHT},
+    )
+
+
 def table_copy(chance: Random) -> Case:
     """Every record of a log into a table: nothing of Kafka."""
     job = Job("table-copy")
@@ -367,6 +440,15 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "shrink": shrink,
         "table-copy": table_copy,
         "growing": growing,
+        "overtaken": overtaken,
+        "overtaken-rescaled": overtaken_rescaled,
+        "timers-overtaken": lambda chance: _fuller(unaligned(timers(chance), chance), chance),
+        "event-time-overtaken": lambda chance: _fuller(unaligned(event_time(chance), chance), chance),
+        "connect-overtaken": lambda chance: unaligned(connect(chance), chance),
+        "drain-overtaken": lambda chance: unaligned(drain(chance), chance),
+        "shrink-overtaken": lambda chance: unaligned(shrink(chance), chance),
+        "bounded-overtaken": lambda chance: _fuller(unaligned(bounded(chance), chance), chance),
+        "restore-overtaken": lambda chance: _fuller(unaligned(restore(chance), chance), chance),
     }
 )
 

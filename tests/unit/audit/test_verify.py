@@ -12,7 +12,8 @@ from processor.audit.nothing_hangs import nothing_hangs_finding
 from processor.audit.state import state_finding
 from processor.audit.verify import Evidence, verify
 from processor.contracts.file_store import FileStore
-from processor.ids import CheckpointId, JobName, SplitId
+from processor.ids import CheckpointId, EdgeName, FileRef, JobName, KeyGroupRange, SplitId, StepName
+from processor.protocol.entries import ChannelFile, CheckpointEntry
 from tests.unit.audit.test_log_invariants import checkpoint, log, published, seal
 from tests.unit.audit.topics import ListedTopics
 
@@ -147,3 +148,31 @@ def test_a_wrong_a_missing_and_an_extra_count_in_a_checkpoint_are_found() -> Non
         found = state_finding(COUNT.keys, topics, positions, {CheckpointId(1): wrong}.__getitem__)
         assert found.outcome is Outcome.FAILED
         assert found.figures["wrong"] == 1
+
+
+def in_flight(entry: CheckpointEntry, records: int) -> CheckpointEntry:
+    """The same checkpoint, with so many records in flight."""
+    held = ChannelFile(
+        edge=EdgeName(origin=StepName("by-key"), output="", target=StepName("count"), input=0),
+        file=FileRef(name="c", bytes=1, sha256=""),
+        key_groups=KeyGroupRange(0, 128),
+        records=records,
+    )
+    return replace(entry, subtasks=(replace(entry.subtasks[0], channels=(held,)),))
+
+
+def test_what_is_in_flight_is_no_loss_and_what_is_out_before_it_is_known_right() -> None:
+    whole = checkpoint(2, 1, 1, 0, {"in/0": 2, "in/1": 1})
+    ahead = in_flight(checkpoint(3, 1, 2, 1, {"in/0": 3, "in/1": 1}), 1)
+    not_yet = [COUNTS[0][:1], COUNTS[1]]
+    report = verify(evidence(not_yet, log=log(seal(1, 1), whole, ahead), published=published(2)))
+    assert report.passed, report.text()
+    assert report.figure("1", "records in") == 3
+    lost = verify(evidence([[], COUNTS[1]], log=log(seal(1, 1), whole, ahead), published=published(2)))
+    assert lost.figure("1", "losses") == 1
+
+
+def test_with_something_in_flight_in_every_checkpoint_the_fold_is_not_known() -> None:
+    only = in_flight(checkpoint(2, 1, 1, 0, {"in/0": 3, "in/1": 1}), 1)
+    report = verify(evidence(COUNTS, log=log(seal(1, 1), only)))
+    assert "every checkpoint in the log holds records in flight" in report.text()

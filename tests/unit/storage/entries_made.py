@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from processor.ids import (
     Attempt,
     CheckpointId,
+    EdgeName,
     FileRef,
     Incarnation,
     JobName,
@@ -20,6 +21,7 @@ from processor.ids import (
     SubtaskId,
 )
 from processor.protocol.entries import (
+    ChannelFile,
     CheckpointEntry,
     JobShape,
     OutboxFile,
@@ -147,12 +149,21 @@ states = st.builds(
     states=descriptions,
 )
 outboxes = st.builds(OutboxFile, publisher=publishers, cut=counts.map(CheckpointId), file=refs, rows=counts)
+edges = st.builds(EdgeName, origin=names, output=texts, target=names, input=counts)
+channels = st.builds(
+    ChannelFile,
+    edge=edges,
+    file=refs,
+    key_groups=st.builds(KeyGroupRange, counts, counts),
+    records=counts,
+)
 subtasks = st.builds(
     SubtaskSnapshot,
     subtask=st.builds(SubtaskId, names, counts),
     keyed=few(states),
     sources=few(sources),
     outboxes=few(outboxes),
+    channels=few(channels),
     watermark_ms=st.one_of(st.none(), whole),
     processing_time_ms=whole,
     finished=st.booleans(),

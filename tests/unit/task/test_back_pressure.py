@@ -19,7 +19,7 @@ from processor.protocol.messages import (
 from processor.records.batch import Batch
 from processor.storage.outbox import read_outbox
 from processor.task.channel_intake import ChannelIntake
-from processor.task.input_gate import InputGate
+from processor.task.input_gate import InputChannel, InputGate
 from processor.task.output_gate import KeyedOutput
 from processor.task.source_intake import SourceIntake
 from tests.unit.task.kit import ATTEMPT, ListReader, MemorySink, Outside, PassOn, Rig
@@ -63,7 +63,7 @@ class Flow:
             sink = Rig([OutboxSink(MemorySink(Outside()))])
             chain_context = sink.bench.context("step0", outbox_bytes_max=64)
             sink.operators[0].open(chain_context)
-            gate = InputGate([(0, self.links[0][index]), (0, self.links[1][index])])
+            gate = InputGate([InputChannel(input=0, receiver=link[index]) for link in self.links])
             sink.subtask.connect(ChannelIntake(sink.subtask, gate))
             self.sinks.append(sink)
         self.all = [*self.sources, *self.sinks]

@@ -7,7 +7,16 @@ from processor.ids import Attempt, CheckpointId
 from processor.protocol.messages import CheckpointKind
 from processor.records.batch import Batch
 from processor.records.elements import MAX_TIME_MS, Barrier, EndOfInput, Idle, Watermark
-from processor.task.input_gate import Aligned, AllEnded, AllIdle, EventTime, InputGate, Nothing, Records
+from processor.task.input_gate import (
+    AllEnded,
+    AllIdle,
+    CutNow,
+    EventTime,
+    InputChannel,
+    InputGate,
+    Nothing,
+    Records,
+)
 
 
 def batch(*values) -> Batch:
@@ -21,7 +30,12 @@ def barrier(checkpoint: int, kind: CheckpointKind = CheckpointKind.PERIODIC) -> 
 class Gate:
     def __init__(self, channels: int, inputs=None) -> None:
         self.channels = [MemoryChannel(100) for _ in range(channels)]
-        self.gate = InputGate(list(zip(inputs or range(channels), self.channels, strict=True)))
+        self.gate = InputGate(
+            [
+                InputChannel(input=input, receiver=channel)
+                for input, channel in zip(inputs or range(channels), self.channels, strict=True)
+            ]
+        )
         self.now_ms = 0
 
     def put(self, channel: int, *elements) -> Gate:
@@ -47,7 +61,7 @@ def short(event):
             return (input, *found.values)
         case EventTime(time_ms=time_ms):
             return time_ms
-        case Aligned(checkpoint=checkpoint):
+        case CutNow(checkpoint=checkpoint):
             return f"cut {checkpoint}"
         case AllIdle():
             return "idle"
@@ -91,13 +105,13 @@ def test_a09_the_alignment_time_is_from_the_first_barrier_to_the_last():
     assert gate.all() == []
     gate.now_ms = 160
     event = gate.put(1, barrier(1)).next()
-    assert isinstance(event, Aligned)
+    assert isinstance(event, CutNow)
     assert event.alignment_ms == 60
 
 
 def test_one_channel_aligns_by_itself_in_no_time():
     event = Gate(1).put(0, barrier(1)).next()
-    assert isinstance(event, Aligned)
+    assert isinstance(event, CutNow)
     assert event.alignment_ms == 0
 
 

@@ -22,7 +22,7 @@ from processor.protocol.messages import (
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, EndOfInput, Watermark
 from processor.task.channel_intake import ChannelIntake
-from processor.task.input_gate import InputGate
+from processor.task.input_gate import InputChannel, InputGate
 from tests.unit.operators.kit import SetClock
 from tests.unit.task.kit import ATTEMPT, MemorySink, Outside, PassOn, Rig
 
@@ -41,7 +41,7 @@ class Inner:
     def __init__(self, *operators, channels: int = 1, **more) -> None:
         self.rig = Rig(operators or (PassOn(),), **more)
         self.channels = [MemoryChannel(100) for _ in range(channels)]
-        gate = InputGate([(0, channel) for channel in self.channels])
+        gate = InputGate([InputChannel(input=0, receiver=channel) for channel in self.channels])
         self.rig.subtask.connect(ChannelIntake(self.rig.subtask, gate))
 
     def feed(self, *elements, channel: int = 0) -> Inner:

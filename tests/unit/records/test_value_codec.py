@@ -1,0 +1,81 @@
+"""Values of an edge come back as they were, whatever msgpack would have made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.errors import JobError, UserCodeError
+from processor.records.value_codec import ValueCodec
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    st.binary(max_size=5),
+)
+hashable = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4)
+plain = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(hashable, inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+def shape(value: object) -> object:
+    """A value with its types: 1, 1.0 and True are three, and so are a list and a tuple."""
+    if isinstance(value, (list, tuple)):
+        return type(value), [shape(item) for item in value]
+    if isinstance(value, dict):
+        return dict, [(shape(key), shape(item)) for key, item in value.items()]
+    return type(value), value
+
+
+@given(st.lists(plain, max_size=5))
+def test_plain_values_come_back_with_their_types(values):
+    codec = ValueCodec(None, "here")
+    encoded = codec.encode(values)
+    codec.verify(encoded)
+    assert [shape(value) for value in codec.decode(encoded)] == [shape(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    at: datetime
+
+
+class Event(msgspec.Struct):
+    name: str
+    where: Point | None = None
+
+
+def test_records_come_back_as_their_type():
+    values = [Event("a", Point(1, datetime(2026, 1, 2, tzinfo=UTC))), Event("b")]
+    codec = ValueCodec(Event, "here")
+    assert codec.decode(codec.encode(values)) == values
+
+
+def test_what_could_not_be_read_back_is_refused_before_a_checkpoint_holds_it():
+    codec = ValueCodec(int, "from step 'a' to input 0 of step 'b'")
+    with pytest.raises(UserCodeError, match=r"from step 'a' to input 0 of step 'b'.*checkpoint.unaligned"):
+        codec.verify(codec.encode(["no int"]))
+    with pytest.raises(UserCodeError, match="plain values"):
+        ValueCodec(None, "here").encode([object()])
+
+
+def test_values_of_the_type_of_before_tell_what_to_do():
+    encoded = ValueCodec(str, "here").encode(["text"])
+    with pytest.raises(JobError, match="stop the job with a savepoint"):
+        ValueCodec(int, "here").decode(encoded)
