@@ -41,6 +41,7 @@ _PARTS_HEAD = (
     "ASYNC",
     "STATE",
     "NEW",
+    "FLIGHT",
     "OUTPUT",
     "FILES",
 )
@@ -74,6 +75,7 @@ def record_text(seen: DatedCheckpoint) -> str:
         ("decided", _ms(record.decided_ms)),
         ("published", _ms(record.published_ms)),
         ("state", f"{size_text(record.state_bytes)}, {size_text(record.new_state_bytes)} of it new"),
+        ("in flight", _in_flight(record)),
         ("output", size_text(record.outbox_bytes)),
         ("files", str(record.files)),
     ]
@@ -85,6 +87,13 @@ def record_text(seen: DatedCheckpoint) -> str:
     if record.parts:
         parts.append(_titled("subtasks:", [_PARTS_HEAD, *_parts(record)]))
     return "\n\n".join(parts)
+
+
+def _in_flight(record: CheckpointRecord) -> str:
+    if not record.overtaken:
+        return "nothing: all subtasks were aligned"
+    what = f"{record.channel_records} records, {size_text(record.channel_bytes)}"
+    return f"{what}, in {record.overtaken} subtasks whose barrier overtook"
 
 
 def _counts(seen: CheckpointsView) -> list[tuple[str, ...]]:
@@ -137,10 +146,12 @@ def _summary(found: CheckpointSummary) -> Iterator[tuple[str, ...]]:
     for name, quantity in (
         ("state", found.state_bytes),
         ("new state", found.new_state_bytes),
+        ("in flight", found.channel_bytes),
         ("output", found.outbox_bytes),
     ):
         yield (name, *(f"{value:,.0f} B" for value in _values(quantity)))
-    yield ("files", *(f"{value:,.0f}" for value in _values(found.files)))
+    for name, quantity in (("subtasks overtaken", found.overtaken), ("files", found.files)):
+        yield (name, *(f"{value:,.0f}" for value in _values(quantity)))
 
 
 def _values(quantity: Distribution) -> tuple[float, ...]:
@@ -186,6 +197,7 @@ def _measured(metrics: AcknowledgementMetrics) -> tuple[str, ...]:
         _ms(metrics.asynchronous_ms),
         size_text(metrics.state_bytes),
         size_text(metrics.new_state_bytes),
+        size_text(metrics.channel_bytes) if metrics.overtaken else "aligned",
         size_text(metrics.outbox_bytes),
         str(metrics.files),
     )

@@ -33,6 +33,10 @@ class CheckpointSummary:
     alignment_ms: Distribution
     synchronous_ms: Distribution
     asynchronous_ms: Distribution
+    overtaken: Distribution
+    """Subtasks that did not wait until it was aligned (A10)."""
+    channel_bytes: Distribution
+    """What was in flight there."""
     state_bytes: Distribution
     new_state_bytes: Distribution
     outbox_bytes: Distribution

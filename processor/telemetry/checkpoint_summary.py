@@ -69,6 +69,8 @@ def summary(published: Sequence[CheckpointRecord]) -> CheckpointSummary | None:
         alignment_ms=slowest(lambda metrics: metrics.alignment_ms),
         synchronous_ms=slowest(lambda metrics: metrics.synchronous_ms),
         asynchronous_ms=slowest(lambda metrics: metrics.asynchronous_ms),
+        overtaken=over(lambda record: record.overtaken),
+        channel_bytes=over(lambda record: record.channel_bytes),
         state_bytes=over(lambda record: record.state_bytes),
         new_state_bytes=over(lambda record: record.new_state_bytes),
         outbox_bytes=over(lambda record: record.outbox_bytes),

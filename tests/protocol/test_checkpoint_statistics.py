@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from processor.ids import CheckpointId
 from processor.protocol.checkpoint_statistics import HISTORY_MAX
 from processor.protocol.checkpoint_status import CheckpointStatus
@@ -19,7 +21,7 @@ from processor.protocol.messages import (
 from tests.protocol.coordinator_rig import ATTEMPT, READ, SUBTASKS, TIMEOUT_MS, WRITE, Rig, orders, outbox
 
 
-def metrics(**more: int) -> AcknowledgementMetrics:
+def metrics(**more: Any) -> AcknowledgementMetrics:
     return AcknowledgementMetrics(**more)
 
 

@@ -388,7 +388,7 @@ def _overtaken(chance: Random, script) -> Case:
     ]
     chance.shuffle(inputs)
     case = _case(job, chance, audits=[counts(state="seen")], inputs=_in_order(inputs), script=script)
-    parts = {
+    parts: dict[str, int] = {
         name: PARTS_IN_FLIGHT if step.source is not None else 2 for name, step in case.graph.steps.items()
     }
     return replace(unaligned(case, chance), parts=parts)

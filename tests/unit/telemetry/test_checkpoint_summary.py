@@ -49,7 +49,16 @@ def rig_with_history() -> tuple[Rig, CheckpointId]:
         checkpoint = newest = rig.start()
         for subtask, said in (
             (READ, AcknowledgementMetrics(alignment_ms=1, state_bytes=100)),
-            (WRITE, AcknowledgementMetrics(alignment_ms=alignment_ms, state_bytes=50)),
+            (
+                WRITE,
+                AcknowledgementMetrics(
+                    alignment_ms=alignment_ms,
+                    state_bytes=50,
+                    overtaken=True,
+                    channel_records=2,
+                    channel_bytes=7,
+                ),
+            ),
         ):
             snapshot = SubtaskSnapshot(subtask=subtask)
             rig.do(Acknowledged(attempt=ATTEMPT, checkpoint=checkpoint, snapshot=snapshot, metrics=said))
@@ -68,6 +77,7 @@ def test_a18_a_view_sums_up_the_published_ones_and_tells_parts_only_of_the_one_a
     alignment = seen.summary.alignment_ms
     assert (alignment.count, alignment.minimum, alignment.maximum) == (2, 10, 30), "of the slowest subtask"
     assert seen.summary.state_bytes.p50 == 150, "of all subtasks together"
+    assert (seen.summary.overtaken.p50, seen.summary.channel_bytes.p99) == (1, 7)
     assert [one.record.parts for one in seen.history] == [()] * 3
     assert seen.asked is not None
     assert [part.subtask for part in seen.asked.record.parts] == [READ, WRITE]
