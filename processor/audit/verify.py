@@ -90,9 +90,9 @@ def _prefix_fold(evidence: Evidence, newest: CheckpointEntry | None) -> Finding:
     if newest is None:
         return not_looked_at(PREFIX_FOLD, "the job has decided no checkpoint")
     whole = newest
-    while whole.records_in_flight:
+    while whole.records_in_flight and not whole.stop:
         # What is in flight is read and not out. The fold is known at the newest ancestor without; what has come out
-        # behind it is ahead of it, and right.
+        # behind it is ahead of it, and right. Of a job that was stopped everything is out.
         parent = evidence.log.parent_of(whole)
         if parent is None:
             return not_looked_at(PREFIX_FOLD, "every checkpoint in the log holds records in flight")

@@ -9,6 +9,7 @@ from typing import Final
 from tests.simulation.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.overlapping import OVERLAPPING
+from tests.simulation.mutants.overtaking import OVERTAKING
 from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
 from tests.simulation.mutants.state import STATE
@@ -17,7 +18,8 @@ MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
     {
         mutant.name: mutant
         for mutant in sorted(
-            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *OVERLAPPING, *STATE), key=lambda mutant: mutant.name
+            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *OVERLAPPING, *OVERTAKING, *STATE),
+            key=lambda mutant: mutant.name,
         )
     }
 )

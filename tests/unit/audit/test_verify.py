@@ -172,6 +172,14 @@ def test_what_is_in_flight_is_no_loss_and_what_is_out_before_it_is_known_right()
     assert lost.figure("1", "losses") == 1
 
 
+def test_of_a_job_that_was_stopped_nothing_may_be_left_in_flight() -> None:
+    whole = checkpoint(2, 1, 1, 0, {"in/0": 2, "in/1": 1})
+    last = replace(in_flight(checkpoint(3, 1, 2, 1, {"in/0": 3, "in/1": 1}), 1), stop=True)
+    not_all = [COUNTS[0][:1], COUNTS[1]]
+    report = verify(evidence(not_all, log=log(seal(1, 1), whole, last), published=published(2)))
+    assert report.figure("1", "losses") == 1
+
+
 def test_with_something_in_flight_in_every_checkpoint_the_fold_is_not_known() -> None:
     only = in_flight(checkpoint(2, 1, 1, 0, {"in/0": 3, "in/1": 1}), 1)
     report = verify(evidence(COUNTS, log=log(seal(1, 1), only)))
