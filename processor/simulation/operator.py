@@ -123,8 +123,10 @@ class Operator:
         return f"{path}-{tries}"
 
     def stop_with_drain(self) -> None:
-        """Ask whoever runs to drain, until nobody does: once it is decided, a further start ends by itself too."""
-        while not all(unit.over for unit in self._simulation.chaos.units):
+        """Ask whoever runs to drain, until nobody does: once it is decided, a further start ends by itself too.
+        After the first refusal the job has its time: it runs on as if nobody had asked (R24)."""
+        patient = True
+        while not self._all_over():
             self.wait(ASK_AGAIN_MS)
             for unit in self._simulation.chaos.units:
                 daemon = unit.daemon
@@ -133,6 +135,12 @@ class Operator:
                 answers: list[Outcome] = []
                 daemon.control.stop(None, answers.append, drain=True)
                 self._answered_or_dead(answers, daemon.process)
+                if patient and answers and answers[0].refused:
+                    patient = False
+                    self.until(lambda: self._all_over() or self._read_and_published())
+
+    def _all_over(self) -> bool:
+        return all(unit.over for unit in self._simulation.chaos.units)
 
     def replace(self, parallelism: int, *, within_ms: int) -> None:
         """Put new processes in the place of all that run, as who has lost touch with them: some of those are only

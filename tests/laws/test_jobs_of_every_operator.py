@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
-from processor import Context, Job, KeyedProcess, SideOutput, ValueState
+from processor import Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.operators.aggregates import Count, Keyed, Sum
 from processor.stream.stream import SourceStream
 from processor.testing.laws import (
@@ -51,6 +51,34 @@ class Everything(KeyedProcess[str, int, int]):
         context.emit(-sum(self.seen.get() or []))
 
 
+class Both(KeyedCoProcess[str, int, int, int]):
+    """State and timers that two streams share; which of them comes first changes nothing."""
+
+    left = ValueState(int)
+    right = ValueState(int)
+    total = ValueState(int)
+    of_right = SideOutput(int)
+
+    def on_left(self, value: int, /, context: Context[str, int]) -> None:
+        count = (self.left.get() or 0) + 1
+        self.left.set(count)
+        context.emit(count)
+        self._add(value, context)
+
+    def on_right(self, value: int, /, context: Context[str, int]) -> None:
+        count = (self.right.get() or 0) + 1
+        self.right.set(count)
+        self.of_right.emit(count)
+        self._add(value, context)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
+        context.emit(-(self.total.get() or 0))
+
+    def _add(self, value: int, context: Context[str, int]) -> None:
+        self.total.set((self.total.get() or 0) + value)
+        context.timers.at_processing_time(context.processing_time_ms // LATER_MS * LATER_MS + LATER_MS)
+
+
 def key_of(value: int) -> str:
     return "abc"[value % 3]
 
@@ -67,6 +95,13 @@ def union(job: Job, numbers: SourceStream[int]) -> None:
     numbers.union("union", others).key_by("by-key", key_of).aggregate("count", Count()).write(
         "write", counts()
     )
+
+
+def connect(job: Job, numbers: SourceStream[int]) -> None:
+    others = job.read("others", source()).key_by("by-other-key", key_of)
+    counted = numbers.key_by("by-key", key_of).connect(others).process("connect", Both)
+    counted.write("write", sink())
+    counted.side(Both.of_right).write("write-right", sink())
 
 
 def source() -> KafkaSource[int]:
@@ -96,6 +131,7 @@ OPERATORS: dict[str, Callable[[Job, SourceStream[int]], Any]] = {
         .write("write", sink())
     ),
     "union": union,
+    "connect": connect,
     "key_by": lambda job, numbers: (
         numbers.key_by("by-key", key_of).filter("filter", lambda value: value > 1).write("write", sink())
     ),
@@ -126,8 +162,8 @@ def history_of(name: str) -> list[Happening]:
     """With what only some jobs have: event time, and a second source."""
     if name == "process":
         return [*HISTORY, EventTime(step="read", time_ms=11), *HISTORY[:3]]
-    if name == "union":
-        return [*HISTORY, *(Given(step="others", value=value) for value in (1, 2, 3))]
+    if name in ("union", "connect"):
+        return [*HISTORY, *(Given(step="others", value=value) for value in (1, 2, 3)), *HISTORY[5:]]
     return HISTORY
 
 
