@@ -34,6 +34,8 @@ def lay_out_coordinators(cluster: Cluster) -> None:
         )
         for name, layout in layouts.items()
     ]
+    # What is asked while the client learns who the brokers are can be lost together with its first connection.
+    admin.list_topics(timeout=TIMEOUT_S)
     for made in admin.create_topics(topics, request_timeout=TIMEOUT_S).values():
         made.result(TIMEOUT_S)
 

@@ -15,7 +15,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 END_TIMEOUT_S = 60.0
 GOOD = [Described(n) for n in range(20)]
-CONFIG_OUT = {"max.message.bytes": "4000", "cleanup.policy": "compact"}
+CONFIG_OUT = {
+    "max.message.bytes": "4000",
+    "cleanup.policy": "compact",
+    "message.timestamp.after.max.ms": "3600000",  # before Kafka 4 it is unlimited by default
+}
 FAR_AHEAD_MS = 4_000_000_000_000
 REFUSED = {
     "too large with its headers": (Described(100, header_bytes=4_000), "max.message.bytes of 4000"),
