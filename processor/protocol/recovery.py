@@ -272,11 +272,13 @@ def _nothing_published_behind(
     sealed: _Sealed, standing: _Standing | None, origin: OriginFound | None
 ) -> None:
     entry = standing.entry if standing is not None else None
-    same_point = (
-        origin is not None
-        and entry is not None
-        and origin.incarnation == entry.incarnation
-        and origin.checkpoint == entry.checkpoint
+    unreadable = standing.unreadable if standing is not None else None
+    # A newest checkpoint that can't be read and has no output is replaced by its savepoint without a loss.
+    points = [entry, unreadable if unreadable is not None and not unreadable.outboxes() else None]
+    same_point = origin is not None and any(
+        origin.incarnation == point.incarnation and origin.checkpoint == point.checkpoint
+        for point in points
+        if point is not None
     )
     # A branch that has only begun has published nothing; the branches that were left may have.
     begun = entry is None or entry.parent == NO_CHECKPOINT

@@ -528,6 +528,22 @@ def test_r03_starting_from_the_savepoint_the_job_stopped_with_needs_no_leave():
     assert rewind.token == "minted-2", "by default the savepoint's id"
 
 
+@pytest.mark.parametrize("rows", [{}, {P0: 1}])
+def test_r03_r08_a_savepoint_replaces_its_own_unreadable_checkpoint_if_that_has_no_output(rows):
+    world = World()
+    first = running(world)
+    published = world.decide(first, rows={P0: 1})
+    world.publish(published, first.attempt)
+    newest = world.decide(first, rows=rows, parent=published, stop=True)
+    world.savepoint("saved", newest)
+    world.damage(newest)
+    if rows:
+        refuses_to_rewind(world, origin="saved")
+    else:
+        assert running(world, origin="saved").entry.parent == NO_CHECKPOINT
+        assert world.copied == ["saved"]
+
+
 def test_r04_ids_start_above_the_origins():
     world = World()
     other = World()

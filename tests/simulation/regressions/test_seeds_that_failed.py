@@ -19,6 +19,10 @@ FAILED_ONCE = {
         25,
     ): "the lost report of an end, and a job that never ended: protocol/test_coordinator_checkpoint",
     ("restore", 3): "a savepoint that could not be written ends the job all the same",
+    (
+        "restore",
+        2002,
+    ): "a savepoint could not replace its own unreadable checkpoint: protocol/test_recovery, test_r03_r08_…",
     ("restore", 4): "the audit compared the wrong checkpoint behind a rewind",
     (
         "timers",
