@@ -283,7 +283,8 @@ def bounded(chance: Random) -> Case:
     read = job.read("read", KafkaSource("in", Text(), until=UntilEnd()), parallelism=2)
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[counts(state="seen")], ends=True)
+    inputs = numbered(chance, "read", records=MANY_RECORDS)  # so that barriers come among them
+    return _case(job, chance, audits=[counts(state="seen")], inputs=inputs, ends=True)
 
 
 def two_sinks(chance: Random) -> Case:

@@ -173,6 +173,8 @@ def main(arguments: Sequence[str]) -> int:
         if time.monotonic() - told > PROGRESS_S:
             told = time.monotonic()
             print(f"  {summary.line()}", flush=True)
+        if asked.minutes and time.monotonic() - summary.began > asked.minutes * 60:
+            break
     text = "\n".join(summary.report())
     if asked.report:
         Path(asked.report).write_text(text + "\n")
@@ -191,6 +193,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m tests.simulation.seeds", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--minutes", type=float, help="stop after so long, and report what has run")
     parser.add_argument("--first", type=int, default=1, help="the first one")
     parser.add_argument("--job", choices=list(JOBS), help="this job instead of the seed's")
     parser.add_argument("--level", choices=LEVELS, default="heavy", help="of faults")

@@ -108,6 +108,25 @@ CHECKPOINTS: Final = (
         ),
     ),
     Mutant(
+        name="R24_the_end_comes_behind_the_barrier_of_a_drain",
+        job="drain",
+        breaks="What the end of event time brings out is behind the last checkpoint.",
+        edits=(
+            Edit(
+                function="processor.task.source_intake:SourceIntake._cut",
+                find="if kind is CheckpointKind.DRAIN and not self._subtask.ended:",
+                put="if False:",
+            ),
+            Edit(
+                function="processor.task.source_intake:SourceIntake._cut",
+                find="        self._parts.faults(FaultPoint.BARRIER_INJECTED)\n",
+                put="        self._parts.faults(FaultPoint.BARRIER_INJECTED)\n"
+                "        if kind is CheckpointKind.DRAIN and not self._subtask.ended:\n"
+                "            self._subtask.end()\n",
+            ),
+        ),
+    ),
+    Mutant(
         name="R25_no_deadline_for_acknowledgements",
         breaks="A checkpoint waits for ever for an acknowledgement that was lost.",
         edits=(
@@ -196,6 +215,32 @@ CHECKPOINTS: Final = (
                 function="processor.task.source_intake:SourceIntake._cut",
                 find="positions=dict(self._reader.positions())",
                 put="positions=taken",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R21_reports_of_another_attempt_count",
+        job="count",
+        faults=Faults(message_late=0.5, sync_fails=0.02, until_ms=20_000),
+        breaks="A report that was on its way when its attempt ended counts for the next one.",
+        edits=(
+            Edit(
+                function=f"{COORDINATOR}._handled",
+                find='if getattr(event, "attempt", self._attempt) != self._attempt:',
+                put="if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="cut_at_the_first_barrier",
+        job="bounded",
+        faults=Faults(kills=40, until_ms=20_000),
+        breaks="A subtask cuts when the barrier is on one of its inputs, and drops it on the others.",
+        edits=(
+            Edit(
+                function="processor.protocol.alignment:BarrierAlignment.barrier",
+                find="if len(self._blocked) < len(self._overtakable):",
+                put="if False:",
             ),
         ),
     ),

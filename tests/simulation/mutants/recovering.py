@@ -208,4 +208,17 @@ RECOVERING: Final = (
             ),
         ),
     ),
+    Mutant(
+        name="R07_entries_before_seals_are_forgotten",
+        job="copy",
+        faults=Faults(second_daemons=40, disk_slow=0.1, until_ms=20_000),
+        breaks="Retention frees the place that a zombie takes to be the next.",
+        edits=(
+            Edit(
+                function="processor.storage.retention:_guarded",
+                find="isinstance(entry, Seal | Rewind)",
+                put="False",
+            ),
+        ),
+    ),
 )

@@ -192,4 +192,16 @@ STATE: Final = (
             ),
         ),
     ),
+    Mutant(
+        name="R27_event_time_forgotten_at_a_restore",
+        job="event-time",
+        breaks="A restored key does not remember the event time that it had reached.",
+        edits=(
+            Edit(
+                function=f"{RESTORING}:restored_operator",
+                find="if subtask.watermark_ms is not None:",
+                put="if False:",
+            ),
+        ),
+    ),
 )
