@@ -24,17 +24,18 @@ class InMemoryTable(StoreTable, Protocol):
 class MemoryValues(Front):
     """See ``Front``. Nothing is ever looked for in the store, and nothing evicted."""
 
-    __slots__ = ("_memory", "get")
+    __slots__ = ("get",)
+
+    _store: InMemoryTable
 
     def __init__(self, store: InMemoryTable) -> None:
         super().__init__(store)
-        self._memory = store
         self.get: Callable[[StoredKey], Any] = self._values.get
         """The value, None when there is none: the dict's own method."""
 
     def restored(self) -> None:
         """The store has taken all of the snapshots."""
-        self._values.update(self._memory.entries())
+        self._values.update(self._store.entries())
 
     def remove(self, key: StoredKey) -> None:
         self._values.pop(key, None)

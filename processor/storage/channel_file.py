@@ -28,6 +28,7 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
+from processor.storage.columns import encodable
 
 CHANNEL_MAGIC = b"PXCHANL\n"
 CHANNEL_VERSION = 1
@@ -118,11 +119,11 @@ class ChannelFileWriter:
         body = _encoder.encode(
             (
                 frozen.values,
-                _listed(batch.timestamps),
+                encodable(batch.timestamps),
                 [encode_key(key) for key in keys],
-                _listed(batch.headers),
+                encodable(batch.headers),
                 batch.split,
-                _listed(batch.offsets),
+                encodable(batch.offsets),
             )
         )
         if len(body) > BLOCK_BYTES_MAX - _BLOCK.size:
@@ -198,8 +199,3 @@ def _element(what: int, body: memoryview, name: str, codec: ValueCodec) -> InFli
     if len(batch) == 0 or any(column is not None and len(column) != len(batch) for column in columns):
         raise damaged(name, f"has a batch of {len(batch)} records whose columns are of other lengths")
     return batch
-
-
-def _listed(column: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The column as a type the encoder knows."""
-    return column if column is None or type(column) is list else list(column)

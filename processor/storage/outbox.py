@@ -6,9 +6,8 @@ of rows stands in front of each block, so that a publisher that resumes decodes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
+from processor.storage.columns import encodable
 
 OUTBOX_MAGIC = b"PXOUTBX\n"
 OUTBOX_VERSION = 1
@@ -79,7 +79,9 @@ def _encode(block: RowBlock) -> bytes:
     invariant(
         all(column is None or len(column) == rows for column in columns), "columns of rows have equal lengths"
     )
-    return _ROWS.pack(rows) + _encoder.encode((block.topic, _plain(block.values), *map(_plain, columns)))
+    return _ROWS.pack(rows) + _encoder.encode(
+        (block.topic, encodable(block.values), *map(encodable, columns))
+    )
 
 
 class OutboxWriter:
@@ -145,8 +147,3 @@ def _decode_block(body: memoryview, rows: int, name: str) -> RowBlock:
     return RowBlock(
         topic=topic, values=values, keys=keys, timestamps=timestamps, headers=headers, partitions=partitions
     )
-
-
-def _plain(column: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The column as a type the encoder knows."""
-    return column if column is None or type(column) in (list, tuple) else list(column)

@@ -29,6 +29,7 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
+from processor.storage.columns import encodable
 
 SNAPSHOT_MAGIC = b"PXSTATE\n"
 SNAPSHOT_VERSION = 1
@@ -100,7 +101,7 @@ class SnapshotWriter:
         if not keys:
             return
         kind, key_column = _encode_keys(keys)
-        value_column = _encoder.encode(values if type(values) in (list, tuple) else list(values))
+        value_column = _encoder.encode(encodable(values))
         size = _BLOCK.size + len(key_column) + len(value_column)
         if size > BLOCK_BYTES_TARGET and len(keys) > 1:
             middle = len(keys) // 2
@@ -187,7 +188,7 @@ def _encode_keys(keys: Sequence[Key]) -> tuple[int, bytes]:
             kind = _KEYS_ENCODED
     if kind == _KEYS_ENCODED:
         return kind, _encoder.encode([encode_key(key) for key in keys])
-    return kind, _encoder.encode(keys if type(keys) in (list, tuple) else list(keys))
+    return kind, _encoder.encode(encodable(keys))
 
 
 class _Block:

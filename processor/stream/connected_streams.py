@@ -12,7 +12,7 @@ from processor.plan.graph import Step
 from processor.plan.types import function_types, single_class
 from processor.records.batch import Key
 from processor.stream.builder import JobBuilder, Port
-from processor.stream.keyed_step import add_process, check_crossing, check_keys, check_values, process_class
+from processor.stream.keyed_step import add_process, check_input, process_class
 from processor.stream.stream import Processed
 
 K = TypeVar("K", bound=Key)
@@ -50,9 +50,7 @@ class ConnectedStreams(Generic[K, V, R]):
             (self._left, left_type, "the left stream"),
             (self._right, right_type, "the right stream"),
         ):
-            check_values(cls, value_type, port, name, stream)
-            check_keys(cls, key_type, port, name, stream)
-            check_crossing(port)
+            check_input(cls, port, name, stream, value_type=value_type, key_type=key_type)
         return add_process(
             self._builder,
             [self._left, self._right],

@@ -51,24 +51,22 @@ def process_class(function: Any, step: StepName, base: type[F]) -> type[F]:
     )
 
 
-def check_values(cls: type, wanted: Any, port: Port, step: StepName, stream: str) -> None:
-    """Whether the class takes what comes from ``port``; ``stream`` says which that is. Raises JobError."""
-    if not accepts(wanted, port.value_type):
-        raise JobError(
-            f"{cls.__name__} takes values of type {show(wanted)}, and {stream} has {show(port.value_type)}.",
-            remedy="Give a class for the stream's values, or convert them with map before key_by.",
-            where=Where(step=step),
-        )
-
-
-def check_keys(cls: type, wanted: Any, port: Port, step: StepName, stream: str) -> None:
-    """Whether the class takes the keys. Raises JobError."""
-    if not accepts(wanted, port.key_type):
-        raise JobError(
-            f"{cls.__name__} takes keys of type {show(wanted)}, and {stream} has {show(port.key_type)}.",
-            remedy="Give a class for the stream's keys, or key the stream by another function.",
-            where=Where(step=step),
-        )
+def check_input(
+    cls: type, port: Port, step: StepName, stream: str, *, value_type: Any, key_type: Any
+) -> None:
+    """Whether the class takes what comes from ``port``, and whether that can travel; ``stream`` says in errors
+    which it is. Raises JobError."""
+    for what, wanted, given, remedy in (
+        ("values", value_type, port.value_type, "or convert them with map before key_by"),
+        ("keys", key_type, port.key_type, "or key the stream by another function"),
+    ):
+        if not accepts(wanted, given):
+            raise JobError(
+                f"{cls.__name__} takes {what} of type {show(wanted)}, and {stream} has {show(given)}.",
+                remedy=f"Give a class for the stream's {what}, {remedy}.",
+                where=Where(step=step),
+            )
+    check_crossing(port)
 
 
 def check_crossing(port: Port) -> None:

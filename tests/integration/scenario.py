@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from processor.settings.model import Settings
 from tests.contracts.kafka_rig import read_committed
 from tests.integration import jobs
 from tests.integration.command import Said, run_processor
+from tests.integration.feeding import FULL_POLL_S, Feeding
 from tests.integration.raw_log import transaction_spans
 from tests.integration.witness import CommittedWitness
 from tests.topics import create_topic
@@ -39,10 +39,7 @@ KEYS = 200
 JOBS = ("copy", "count")
 FEED_BURST = 200
 FEED_PAUSE_S = 0.02
-FULL_POLL_S = 0.1
 OFFSETS_TIMEOUT_S = 30.0
-FEED_TIMEOUT_S = 150.0
-"""A broker asks its controller for producer ids; one that asked a sleeping controller waits its time-out out."""
 STOP_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 120.0
 REACH_TIMEOUT_S = 60.0
@@ -371,7 +368,7 @@ def open_transactions(bootstrap: str, job: str) -> list[str]:
     ]
 
 
-class Feeder:
+class Feeder(Feeding):
     """Writes numbered records into every input partition; as a thread between ``start`` and ``stop``."""
 
     def __init__(
@@ -383,26 +380,11 @@ class Feeder:
         own_keys: bool = False,
         pause_s: float = FEED_PAUSE_S,
     ) -> None:
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
-        )
+        super().__init__(bootstrap, pause_s=pause_s)
         self._topic = topic
         self._own_keys = own_keys
-        self._pause_s = pause_s
         self._random = random.Random(seed)
         self.next = dict.fromkeys(range(PARTITIONS_IN), 0)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
-        self._failures: list[str] = []
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """May be called again."""
-        self._ended.set()
-        self._thread.join(OFFSETS_TIMEOUT_S)
-        self.flush()
 
     def write(self, records: int) -> None:
         """So many records into each partition."""
@@ -410,30 +392,12 @@ class Feeder:
             for partition, number in self.next.items():
                 key = self._random.randrange(KEYS) + (partition * KEYS if self._own_keys else 0)
                 value = json.dumps({"p": partition, "s": number, "k": key}).encode()
-                self._produce(value, partition)
+                self.produce(self._topic, value, partition=partition)
                 self.next[partition] = number + 1
-            self._producer.poll(0)
+            self.producer.poll(0)
 
-    def _produce(self, value: bytes, partition: int) -> None:
-        while True:
-            try:
-                self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
-                return
-            except BufferError:  # the brokers are slower than we, or away
-                self._producer.poll(FULL_POLL_S)
-
-    def flush(self) -> None:
-        left = self._producer.flush(FEED_TIMEOUT_S)
-        assert not left, f"{left} input records were not written"
-        assert not self._failures, self._failures[:3]
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._pause_s):
-            self.write(FEED_BURST // PARTITIONS_IN)
-
-    def _delivered(self, error: object, message: object) -> None:
-        if error is not None:
-            self._failures.append(str(error))
+    def burst(self) -> None:
+        self.write(FEED_BURST // PARTITIONS_IN)
 
 
 def spread(count: int, chance: random.Random) -> Sequence[tuple[str, str, int, int]]:
