@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import repeat, starmap
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -208,7 +209,7 @@ class _RowFailed(Exception):
 
 
 class _Columns:
-    """A block's columns in the client's own spelling; chosen once, so that the loop over rows is plain."""
+    """A block's columns in the client's own spelling, so that no code of ours runs for each row."""
 
     def __init__(self, block: RowBlock) -> None:
         self._block = block
@@ -216,36 +217,40 @@ class _Columns:
 
     def produce(self, producer: Producer, start: int, stop: int) -> int:
         """Hand rows ``start`` to ``stop`` over. Raises _BufferFull or _RowFailed with the row reached."""
-        block, topic, produce = self._block, self._block.topic, producer.produce
-        row = start
+        rows = self._arguments(start, stop)
+        try:
+            deque(starmap(producer.produce, rows), maxlen=0)  # a loop in C
+        except BufferError:
+            raise _BufferFull(_row_of_the_last(rows, stop)) from None
+        except KafkaException as failed:
+            raise _RowFailed(_row_of_the_last(rows, stop), failed.args[0], failed) from failed
+        return stop
+
+    def _arguments(self, start: int, stop: int) -> Iterator[tuple[Any, ...]]:
+        """Of ``Producer.produce``, for each row."""
+        block = self._block
         values = block.values[start:stop]
         keys: Iterable[bytes | None] = repeat(None) if block.keys is None else block.keys[start:stop]
-        try:
-            if self._plain:
-                for row, (value, key) in enumerate(zip(values, keys, strict=False), start):  # noqa: B007
-                    produce(topic, value, key)
-                return stop
-            partitions: Iterable[int] = repeat(ANY_PARTITION)
-            if block.partitions is not None:
-                partitions = [ANY_PARTITION if at is None else at for at in block.partitions[start:stop]]
-            timestamps: Iterable[int] = repeat(NOW)
-            if block.timestamps is not None:
-                timestamps = block.timestamps[start:stop]
-                if min(block.timestamps[start:stop], default=1) <= 0:
-                    timestamps = [_timestamp(time_ms) for time_ms in timestamps]
-            if block.headers is None:
-                rows = zip(values, keys, partitions, timestamps, strict=False)
-                for row, (value, key, partition, time_ms) in enumerate(rows, start):  # noqa: B007
-                    produce(topic, value, key, partition, None, None, time_ms)
-                return stop
-            full = zip(values, keys, partitions, timestamps, block.headers[start:stop], strict=False)
-            for row, (value, key, partition, time_ms, headers) in enumerate(full, start):  # noqa: B007
-                produce(topic, value, key, partition, None, None, time_ms, list(headers))
-        except BufferError:
-            raise _BufferFull(row) from None
-        except KafkaException as failed:
-            raise _RowFailed(row, failed.args[0], failed) from failed
-        return stop
+        if self._plain:
+            return zip(repeat(block.topic), values, keys, strict=False)
+        partitions: Iterable[int] = repeat(ANY_PARTITION)
+        if block.partitions is not None:
+            partitions = [ANY_PARTITION if at is None else at for at in block.partitions[start:stop]]
+        timestamps: Iterable[int] = repeat(NOW)
+        if block.timestamps is not None:
+            timestamps = block.timestamps[start:stop]
+            if min(block.timestamps[start:stop], default=1) <= 0:
+                timestamps = [_timestamp(time_ms) for time_ms in timestamps]
+        callbacks = repeat(None)
+        columns = (repeat(block.topic), values, keys, partitions, callbacks, callbacks, timestamps)
+        if block.headers is None:
+            return zip(*columns, strict=False)
+        return zip(*columns, map(list, block.headers[start:stop]), strict=False)
+
+
+def _row_of_the_last(rows: Iterator[tuple[Any, ...]], stop: int) -> int:
+    """The row whose arguments were taken last from what ends before row ``stop``."""
+    return stop - 1 - sum(1 for _ in rows)
 
 
 def _timestamp(time_ms: int) -> int:

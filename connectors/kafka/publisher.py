@@ -161,10 +161,10 @@ class KafkaPublisher:
         def left_ms() -> int:
             return max(1, deadline_ms - self._clock.monotonic_ms())
 
-        sent = _SentRows()
+        sent = _SentRows(rows)
         producer.begin()
         try:
-            self._send_rows_and_marker(producer, marker, rows, sent, left_ms)
+            self._send_rows_and_marker(producer, marker, sent, left_ms)
             self._faults(FaultPoint.ALL_SENT_NOT_COMMITTED)
             producer.commit(left_ms())
         except (PublishRefused, TooLarge):
@@ -195,7 +195,6 @@ class KafkaPublisher:
         self,
         producer: TransactionalProducer,
         marker: Marker,
-        rows: Iterable[RowBlock],
         sent: _SentRows,
         left_ms: Callable[[], int],
     ) -> None:
@@ -203,7 +202,7 @@ class KafkaPublisher:
         # The marker first. Whoever ends this transaction in our name, without a new epoch, makes what we add
         # afterwards a new one that commits; were the marker added last, it would say that aborted rows are out.
         producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
-        for block in rows:
+        for block in sent.source:
             if sent.rows == 0:
                 half = len(block) // 2
                 self._produce(producer, sent, block.slice(0, half), left_ms())
@@ -211,7 +210,7 @@ class KafkaPublisher:
                 self._produce(producer, sent, block.slice(half, len(block)), left_ms())
             else:
                 self._produce(producer, sent, block, left_ms())
-        self._sent_topics.update(block.topic for block in sent.blocks)
+        self._sent_topics.update(sent.topics)
         self._flush(producer, sent, left_ms())
 
     def _produce(
@@ -254,7 +253,7 @@ class KafkaPublisher:
             raise Retriable(message, remedy="It is tried again; look at the brokers if it stays so.")
 
     def _check_topics_exist(self, sent: _SentRows) -> None:
-        topics = sorted({block.topic for block in sent.blocks})
+        topics = sorted(sent.topics)
         missing = [topic for topic in topics if topic not in self._live_cluster().describe(topics)]
         if missing:
             raise ExternalRefusal(
@@ -342,25 +341,29 @@ class KafkaPublisher:
 
 
 class _SentRows:
-    """The rows of one transaction, kept until it ended, to find the one that was refused."""
+    """How much of the rows of one transaction was handed over, and which row it was that was refused."""
 
-    def __init__(self) -> None:
-        self.blocks: list[RowBlock] = []
+    def __init__(self, source: Iterable[RowBlock]) -> None:
+        self.source: Final = source
+        self.topics: set[str] = set()
         self.rows = 0
 
     def add(self, block: RowBlock) -> None:
-        self.blocks.append(block)
+        self.topics.add(block.topic)
         self.rows += len(block)
 
     def find(self, failure: DeliveryFailure) -> int | None:
-        """The number of the row, if exactly one is like it."""
+        """The number of the row, if exactly one of those handed over is like it."""
         found: list[int] = []
         start = 0
-        for block in self.blocks:
+        for block in self.source:
             if block.topic == failure.topic:
-                for index, value in enumerate(block.values):
-                    key = None if block.keys is None else block.keys[index]
+                for index, value in enumerate(block.values, start):
+                    key = None if block.keys is None else block.keys[index - start]
                     if (value or b"") == (failure.value or b"") and (key or b"") == (failure.key or b""):
-                        found.append(start + index)
+                        found.append(index)
             start += len(block)
+            if start >= self.rows:
+                break
+        found = [row for row in found if row < self.rows]
         return found[0] if len(found) == 1 else None

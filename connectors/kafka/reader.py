@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, Generic, TypeVar, assert_never, cast
 
 from connectors.kafka.cluster import (
@@ -145,7 +146,7 @@ class KafkaReader(Generic[V_co]):
         if split in self._ended:
             return None  # fetched ahead before the end was seen
         position = self._positions[split]
-        offsets = cast(list[int], list(map(type(records[0]).offset, records)))
+        offsets = _offsets_of(records)
         invariant(offsets[0] >= position.next, "no record is read twice")
         reached = offsets[-1] + 1
         if position.end is not None and reached >= position.end:
@@ -156,7 +157,9 @@ class KafkaReader(Generic[V_co]):
         self._move(split, reached, UNKNOWN_EPOCH if epoch is None else epoch)
         return batch
 
-    def _decoded(self, split: SplitId, records: Sequence[Message], offsets: list[int]) -> Batch[V_co] | None:
+    def _decoded(
+        self, split: SplitId, records: Sequence[Message], offsets: Sequence[int]
+    ) -> Batch[V_co] | None:
         raw = list(map(type(records[0]).value, records))
         try:
             if self._tombstones:
@@ -171,7 +174,7 @@ class KafkaReader(Generic[V_co]):
         return _batch_of(split, records, offsets, values)
 
     def _decoded_one_by_one(
-        self, split: SplitId, records: Sequence[Message], offsets: list[int]
+        self, split: SplitId, records: Sequence[Message], offsets: Sequence[int]
     ) -> Batch[V_co] | None:
         """The rare way: finds what cannot be decoded, and does with it what the policy says."""
         good: list[int] = []
@@ -307,14 +310,22 @@ class KafkaReader(Generic[V_co]):
             self._consumer.pause([at])
 
 
+def _offsets_of(records: Sequence[Message]) -> Sequence[int]:
+    """They rise: where the last is as far from the first as there are records, none is missing between."""
+    first, last = cast(int, records[0].offset()), cast(int, records[-1].offset())
+    if last - first == len(records) - 1:
+        return range(first, last + 1)
+    return cast(list[int], list(map(type(records[0]).offset, records)))
+
+
 def _batch_of(
-    split: SplitId, records: Sequence[Message], offsets: list[int], values: Sequence[V_co]
+    split: SplitId, records: Sequence[Message], offsets: Sequence[int], values: Sequence[V_co]
 ) -> Batch[V_co]:
     kind = type(records[0])
     keys = list(map(kind.key, records))
     headers = list(map(kind.headers, records))
     times = list(map(kind.timestamp, records))
-    timestamps = [time_ms for _, time_ms in times]
+    timestamps = list(map(itemgetter(1), times))
     if min(timestamps) <= 0:  # perhaps one that has none, and then the client says 0
         timestamps = [time_ms if known else NO_TIMESTAMP for known, time_ms in times]
     return Batch(

@@ -87,6 +87,8 @@ class Publisher(Protocol):
     def send(self, marker: Marker, rows: Iterable[RowBlock]) -> None:
         """One transaction with the rows and the marker, all or nothing; ``rows`` may be empty (opening).
 
+        ``rows`` can be gone through more than once, and makes its blocks each time: who keeps them needs the
+        memory of a whole checkpoint's output.
         Only after ``take_over``, once per ``take_over``. Raises Retriable when the outcome is not known or
         the transaction was refused as a whole; TooLarge when fewer rows should be tried; PublishRefused
         with the number of the row within ``rows`` for one that is refused for good.

@@ -15,6 +15,7 @@ from processor.fault_points import FaultHook, no_faults
 from processor.ids import CheckpointId, JobName, KeyGroupRange, StepName
 from processor.protocol.entries import OutboxFile, StateFile
 from processor.records.batch import Batch
+from processor.storage.outbox_files import OutboxFiles
 
 In_contra = TypeVar("In_contra", contravariant=True)
 Out_co = TypeVar("Out_co", covariant=True)
@@ -68,6 +69,7 @@ class OperatorContext:
     backend: StateBackend
     """Makes the keyed state of this step."""
     files: FileStore
+    outboxes: OutboxFiles
     file_prefix: str
     """Start of every file name this subtask may create: attempt and subtask; a token is added (R22)."""
     settings: Mapping[str, object]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from processor.contracts.completion import Completion
-from processor.contracts.file_store import FileStore
 from processor.contracts.sink import Sink, SinkContext
 from processor.errors import BadRecord, ProcessorError, Where
 from processor.fault_points import FaultHook, FaultPoint
@@ -20,7 +19,8 @@ from processor.operators.per_record import FailurePolicy
 from processor.protocol.entries import OutboxFile
 from processor.records.batch import Batch
 from processor.records.rows import RowBlock
-from processor.storage.outbox import OutboxWriter, encode_blocks
+from processor.storage.outbox import encode_blocks
+from processor.storage.outbox_files import OutboxFiles
 
 V = TypeVar("V")
 
@@ -71,7 +71,7 @@ class OutboxSink(BaseOperator[V], Generic[V]):
         self._publisher = PublisherId(context.job, context.step, context.subtask_index)
         self._bytes_max = context.outbox_bytes_max
         self._store = _Store(
-            files=context.files, prefix=context.file_prefix, token=context.token, faults=context.faults
+            files=context.outboxes, prefix=context.file_prefix, token=context.token, faults=context.faults
         )
         self._current = _Outbox()
         self._undecided: list[_Outbox] = []
@@ -158,7 +158,9 @@ class OutboxSink(BaseOperator[V], Generic[V]):
 class _Store:
     """Writes outboxes as files with names of their own (R22)."""
 
-    def __init__(self, *, files: FileStore, prefix: str, token: Callable[[], str], faults: FaultHook) -> None:
+    def __init__(
+        self, *, files: OutboxFiles, prefix: str, token: Callable[[], str], faults: FaultHook
+    ) -> None:
         self._files = files
         self._prefix = prefix
         self._token = token
@@ -168,15 +170,8 @@ class _Store:
         invariant(outbox.cut is not None and outbox.rows > 0, "only a closed outbox with rows has a file")
         assert outbox.cut is not None
         self._faults(FaultPoint.STATE_WRITTEN_OUTBOX_NOT)
-        writer = OutboxWriter(self._files, f"{self._prefix}{self._token()}.outbox")
-        try:
-            for block in outbox.blocks:
-                writer.write(block)
-            invariant(writer.rows == outbox.rows, "an outbox file has the rows that were counted")
-            file = writer.finish()
-        except BaseException:
-            writer.discard()
-            raise
+        file, rows = self._files.write(f"{self._prefix}{self._token()}.outbox", outbox.blocks)
+        invariant(rows == outbox.rows, "an outbox file has the rows that were counted")
         return OutboxFile(publisher=publisher, cut=outbox.cut, file=file, rows=outbox.rows)
 
 

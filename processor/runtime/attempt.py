@@ -38,6 +38,7 @@ from processor.runtime.worker import Worker
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory
+from processor.storage.outbox_files import OutboxFiles
 from processor.storage.retention import Retention
 from processor.task.publication import PublishTools
 from processor.telemetry.log import Log
@@ -86,6 +87,7 @@ class RunningAttempt:
         self._around = Surroundings(
             settings=parts.settings,
             files=parts.directory.files,
+            outboxes=OutboxFiles(parts.directory.files),
             backend=parts.backend,
             clock=parts.clock,
             chance=parts.chance,
@@ -145,7 +147,7 @@ class RunningAttempt:
         discovery = self._make_discovery()
         sinks = self._publishers.check()
         tools = PublishTools(
-            files=parts.directory.files,
+            outboxes=self._around.outboxes,
             sealed=lambda attempt: self._log.read_all().sealed(attempt),
             timeout_ms=parts.settings.checkpoint.publish_timeout,
             clock=parts.clock,

@@ -33,6 +33,7 @@ from processor.runtime.restoring import (
 )
 from processor.settings.model import Settings
 from processor.storage.layout import file_prefix
+from processor.storage.outbox_files import OutboxFiles
 from processor.task.channel_intake import ChannelIntake
 from processor.task.in_flight import InFlightFiles
 from processor.task.input_gate import InputChannel, InputGate
@@ -49,6 +50,7 @@ class Surroundings:
 
     settings: Settings
     files: FileStore
+    outboxes: OutboxFiles
     backend: StateBackend
     clock: Clock
     chance: Chance
@@ -229,6 +231,7 @@ class Deployment:
             key_groups=key_groups,
             backend=around.backend,
             files=around.files,
+            outboxes=around.outboxes,
             file_prefix=file_prefix(self._recovered.attempt, id),
             settings=around.settings.plugins,
             policy=step.policy,

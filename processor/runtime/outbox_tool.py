@@ -26,6 +26,7 @@ from processor.runtime.threads import ThreadedExecutor
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory, open_job_directory
+from processor.storage.outbox_files import OutboxFiles
 from processor.task.publication import PublishTools, Settlement, publish
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
@@ -238,7 +239,7 @@ def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
             if isinstance(entry, Seal):
                 publishers.remember(entry.sinks)
         tools = PublishTools(
-            files=directory.files,
+            outboxes=OutboxFiles(directory.files),
             sealed=lambda attempt: log.read_all().sealed(attempt),
             timeout_ms=settings.checkpoint.publish_timeout,
             clock=clock,

@@ -136,7 +136,10 @@ class Worker:
         )
 
         def work() -> Marker:
-            return publish(publisher, publication, wanted, self._tools)
+            marker = publish(publisher, publication, wanted, self._tools)
+            for outbox in publication.outboxes:
+                self._tools.outboxes.forget(outbox.file)
+            return marker
 
         def done(marker: Marker) -> None:
             self._report(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from processor.state.front import Front, StoreTable
 from processor.state.stored_keys import StoredKey
-
-MISSING: Final[Any] = object()
-"""Not in the cache. What is known to be nowhere is an entry with the value None."""
 
 EVICT_ENTRIES_MAX = 8_192
 """Looked through at once for what may go, in about 2 ms. Not much fewer, for the search begins at the front each
@@ -26,10 +24,13 @@ class BatchCache(Front):
     back-pressure's business (``KeyedState.pressed``).
     """
 
-    __slots__ = ("_entries_kept", "_entries_max", "_evict_at")
+    __slots__ = ("_entries_kept", "_entries_max", "_evict_at", "get")
 
     def __init__(self, store: StoreTable, *, entries_max: int) -> None:
         super().__init__(store)
+        self._values = _Filling(self._read)
+        self.get: Callable[[StoredKey], Any] = self._values.__getitem__
+        """The value, None when there is none: the dict's own method, so that a hit runs no code of ours."""
         self._entries_max = entries_max
         self._entries_kept = entries_max - entries_max // EVICT_PARTS
         self._evict_at = entries_max
@@ -37,17 +38,6 @@ class BatchCache(Front):
 
     def restored(self) -> None:
         """The store has taken all of the snapshots: it is asked when somebody asks."""
-
-    def get(self, key: StoredKey) -> Any:
-        """The value, None when there is none."""
-        value = self._values.get(key, MISSING)
-        if value is not MISSING:
-            return value
-        if len(self._values) >= self._evict_at:
-            self._evict()
-        # Also None: to know that there is nothing is as dear as any other value.
-        value = self._values[key] = self._store.read(key)
-        return value
 
     def remove(self, key: StoredKey) -> None:
         self._values[key] = self.changed[key] = None
@@ -60,14 +50,35 @@ class BatchCache(Front):
         if len(self._values) > self._evict_at:
             self._evict()
 
+    def _read(self, key: StoredKey) -> Any:
+        if len(self._values) >= self._evict_at:
+            self._evict()
+        return self._store.read(key)
+
     def _evict(self) -> None:
         values = self._values
-        unwritten = [self.changed, *(part.entries for part in self._frozen)]
         looked_at = list(islice(values, min(EVICT_ENTRIES_MAX, len(values) - self._entries_kept)))
+        unwritten = self.changed.keys() & looked_at
+        for part in self._frozen:
+            unwritten |= part.entries.keys() & looked_at
+        stay = {key: values[key] for key in looked_at if key in unwritten}
         for key in looked_at:
-            if any(key in entries for entries in unwritten):
-                values[key] = values.pop(key)
-            else:
-                del values[key]
+            del values[key]
+        values.update(stay)
         # Where most had to stay, the next look waits until it is worth its while.
         self._evict_at = max(self._entries_max, len(values) + len(looked_at) // 2)
+
+
+class _Filling(dict[StoredKey, Any]):
+    """Asks for what it lacks and keeps the answer, None included: to know that there is nothing is as dear as
+    any other value."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[StoredKey], Any]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, key: StoredKey) -> Any:
+        value = self[key] = self._read(key)
+        return value

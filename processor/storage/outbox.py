@@ -6,7 +6,8 @@ of rows stands in front of each block, so that a publisher that resumes decodes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from struct import Struct
 
 import msgspec
@@ -109,7 +110,40 @@ class OutboxWriter:
         self._blocks.discard()
 
 
-def read_outbox(store: FileStore, ref: FileRef, from_row: int = 0) -> Iterator[RowBlock]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRows:
+    """Rows of one block of an outbox: checked, and still encoded, for a million decoded ones at a time cost more
+    in fresh memory than in decoding."""
+
+    name: str
+    """The outbox, for errors."""
+    body: memoryview
+    rows: int
+    """Of the whole block."""
+    wanted: range
+    """Numbers of the rows meant, within the block."""
+
+    def __len__(self) -> int:
+        return len(self.wanted)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the rows meant, as if all rows of the block had the same."""
+        return len(self.body) * len(self.wanted) // self.rows
+
+    def first(self, count: int) -> StoredRows:
+        """So many of them."""
+        return replace(self, wanted=self.wanted[:count])
+
+    def decode(self) -> RowBlock:
+        """Raises DamagedFile by name when the block is none, which its checksum would have to have missed."""
+        block = _decode_block(self.body, self.rows, self.name)
+        if len(self.wanted) == self.rows:
+            return block
+        return block.slice(self.wanted.start, self.wanted.stop)
+
+
+def read_outbox(store: FileStore, ref: FileRef, from_row: int = 0) -> Iterator[StoredRows]:
     """Rows from number ``from_row`` of this file on, the first being 0, in the blocks they were written in.
 
     Every block is checked before it is handed out, the ones skipped included. Raises DamagedFile by name,
@@ -119,16 +153,20 @@ def read_outbox(store: FileStore, ref: FileRef, from_row: int = 0) -> Iterator[R
     name = bytes(next(parts)).decode(errors="replace")
     if name != ref.name:
         raise damaged(ref.name, f"holds the outbox '{name}'")
+    yield from stored_rows(ref, parts, from_row)
+
+
+def stored_rows(ref: FileRef, blocks: Iterable[memoryview], from_row: int) -> Iterator[StoredRows]:
+    """Rows from number ``from_row`` on of an outbox of these blocks. Raises DamagedFile by name."""
     skip = from_row
-    for body in parts:
+    for body in blocks:
         if len(body) < _ROWS.size:
             raise damaged(ref.name, "has a block that is too short")
         (rows,) = _ROWS.unpack_from(body)
         if skip >= rows:
             skip -= rows
             continue
-        block = _decode_block(body[_ROWS.size :], rows, ref.name)
-        yield block.slice(skip, rows) if skip else block
+        yield StoredRows(name=ref.name, body=body[_ROWS.size :], rows=rows, wanted=range(skip, rows))
         skip = 0
     if skip:
         raise damaged(ref.name, f"has fewer than the {from_row} rows that are out already")

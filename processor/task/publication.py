@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from processor.contracts.clock import Clock
-from processor.contracts.file_store import FileStore
 from processor.contracts.sink import Publisher, TransactionLimits
 from processor.errors import (
     DamagedFile,
@@ -39,7 +38,8 @@ from processor.protocol.publishing import (
 )
 from processor.protocol.recovery_messages import Opening
 from processor.records.rows import RowBlock
-from processor.storage.outbox import read_outbox
+from processor.storage.outbox import StoredRows
+from processor.storage.outbox_files import OutboxFiles
 
 PAUSE_FIRST_MS = 20
 PAUSE_MAX_MS = 2_000
@@ -54,7 +54,7 @@ def _nobody_counts(publisher: PublisherId) -> None:
 class PublishTools:
     """What publishing needs beside the publisher itself."""
 
-    files: FileStore
+    outboxes: OutboxFiles
     sealed: Sealed
     timeout_ms: int
     """How long to repeat before the publish counts as unanswered (R25)."""
@@ -108,9 +108,9 @@ def publish(
             if start is None:
                 return wanted.marker(wanted.rows)
             from_row = start
-            chunk = _chunk(tools.files, publication.outboxes, from_row, limits, settlement.leave_out)
-            sent = sum(map(len, chunk.blocks))
-            publisher.send(wanted.marker(chunk.until), chunk.blocks)
+            chunk = _chunk(tools.outboxes, publication.outboxes, from_row, limits, settlement.leave_out)
+            sent = len(chunk)
+            publisher.send(wanted.marker(chunk.until), chunk)
         except TooLarge as error:
             if sent <= 1:
                 raise _refused(publication.publisher, wanted, from_row, error.message) from error
@@ -218,14 +218,21 @@ def _from_row(verdict: Verdict, publisher: PublisherId) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chunk:
-    """Rows of one transaction: from some row to before ``until``."""
+    """Rows of one transaction: from some row to before ``until``. Decoded anew each time one goes through them."""
 
-    blocks: list[RowBlock]
+    parts: tuple[StoredRows, ...]
     until: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        for part in self.parts:
+            yield part.decode()
 
 
 def _chunk(
-    files: FileStore,
+    files: OutboxFiles,
     outboxes: tuple[OutboxFile, ...],
     from_row: int,
     limits: TransactionLimits,
@@ -236,30 +243,30 @@ def _chunk(
     At rows to leave out the chunk ends, and its marker moves past them.
     """
     if from_row in leave_out:
-        return _Chunk(blocks=[], until=leave_out.stop)
+        return _Chunk(parts=(), until=leave_out.stop)
     rows_max = limits.rows_max
     if from_row < leave_out.start:
         rows_max = min(rows_max, leave_out.start - from_row)
-    blocks: list[RowBlock] = []
+    parts: list[StoredRows] = []
     rows, size = 0, 0
-    for block in _rows_from(files, outboxes, from_row):
-        taken = block if rows + len(block) <= rows_max else block.slice(0, rows_max - rows)
-        blocks.append(taken)
+    for part in _rows_from(files, outboxes, from_row):
+        taken = part.first(rows_max - rows)
+        parts.append(taken)
         rows += len(taken)
-        size += sum(len(value) for value in taken.values if value is not None)
+        size += taken.size_bytes
         if rows >= rows_max or size >= limits.bytes_max:
             break
     invariant(rows > 0, "an outbox has the rows that its entry counts")
     until = from_row + rows
-    return _Chunk(blocks=blocks, until=leave_out.stop if until in leave_out else until)
+    return _Chunk(parts=tuple(parts), until=leave_out.stop if until in leave_out else until)
 
 
-def _rows_from(files: FileStore, outboxes: tuple[OutboxFile, ...], from_row: int) -> Iterator[RowBlock]:
+def _rows_from(files: OutboxFiles, outboxes: tuple[OutboxFile, ...], from_row: int) -> Iterator[StoredRows]:
     first = 0
     for outbox in outboxes:
         last = first + outbox.rows
         if last > from_row:
-            yield from read_outbox(files, outbox.file, max(from_row - first, 0))
+            yield from files.read(outbox.file, max(from_row - first, 0))
         first = last
 
 

@@ -34,6 +34,7 @@ from processor.settings.model import CheckpointSettings, RuntimeSettings, Settin
 from processor.state.backends import MemoryBackend
 from processor.state.declarations import ValueState
 from processor.storage.outbox import read_outbox
+from processor.storage.outbox_files import OutboxFiles
 from processor.storage.snapshot_file import SnapshotFiles
 from processor.stream.job import Job
 from processor.telemetry.metrics import Metrics
@@ -122,6 +123,7 @@ class Flow:
         around = Surroundings(
             settings=settings,
             files=self.files,
+            outboxes=OutboxFiles(self.files),
             backend=MemoryBackend(snapshots=SnapshotFiles()),
             clock=self.clock,
             chance=self.chance,
@@ -204,7 +206,7 @@ class Flow:
         for boxes in self.entry.outboxes().values():
             for box in boxes:
                 for block in read_outbox(self.files, box.file):
-                    self.decided += ((value or b"").decode() for value in block.values)
+                    self.decided += ((value or b"").decode() for value in block.decode().values)
         decided = CheckpointDecided(attempt=Attempt(self.attempt), checkpoint=checkpoint, publications=())
         for subtask in self.subtasks:
             subtask.handle(decided)

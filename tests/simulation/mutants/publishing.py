@@ -193,8 +193,8 @@ PUBLISHING: Final = (
         edits=(
             Edit(
                 function=PUBLISH,
-                find="publisher.send(wanted.marker(chunk.until), chunk.blocks)",
-                put="publisher.send(wanted.marker(wanted.rows), chunk.blocks)",
+                find="publisher.send(wanted.marker(chunk.until), chunk)",
+                put="publisher.send(wanted.marker(wanted.rows), chunk)",
             ),
         ),
     ),

@@ -21,6 +21,7 @@ from processor.records.batch import Batch, Headers, Key
 from processor.records.rows import RowBlock
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.storage.outbox import read_outbox
+from processor.storage.outbox_files import OutboxFiles
 from processor.storage.snapshot_file import SnapshotFiles
 from tests.unit.state.fakes import MemoryFiles
 
@@ -135,6 +136,7 @@ class Bench:
             key_groups=key_groups_of(0, 1, MAX_PARALLELISM),
             backend=self.backend(),
             files=self.files,
+            outboxes=OutboxFiles(self.files),
             file_prefix=f"1/{step}-0/",
             settings={},
             policy=policy or Fail(),
@@ -172,7 +174,10 @@ class Bench:
     def rows(self, outboxes: Sequence[OutboxFile]) -> list[bytes | None]:
         """Values of the rows of outboxes, in the order in which they are numbered."""
         return [
-            value for box in outboxes for block in read_outbox(self.files, box.file) for value in block.values
+            value
+            for box in outboxes
+            for part in read_outbox(self.files, box.file)
+            for value in part.decode().values
         ]
 
 

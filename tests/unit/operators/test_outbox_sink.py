@@ -46,7 +46,7 @@ def test_nothing_goes_to_the_outside_and_keys_headers_timestamps_are_in_the_rows
     from processor.storage.outbox import read_outbox
 
     (block,) = read_outbox(bench.files, box.file)
-    assert block == RowBlock(
+    assert block.decode() == RowBlock(
         topic="out", values=[b"v", None], keys=[b"k", b"l"], timestamps=[9, 10], headers=[headers, ()]
     )
 

@@ -25,6 +25,7 @@ from processor.protocol.messages import (
 from processor.records.rows import RowBlock
 from processor.runtime.worker import RUNNING_AGAIN_MS, Worker
 from processor.storage.outbox import OutboxWriter, encode_block
+from processor.storage.outbox_files import OutboxFiles
 from processor.task.publication import PublishTools
 from tests.unit.operators.kit import SetClock
 from tests.unit.storage.memory_files import MemoryFiles
@@ -63,7 +64,7 @@ class Bench:
         self.reports: list = []
         self.failures: list[BaseException] = []
         tools = PublishTools(
-            files=self.files,
+            outboxes=OutboxFiles(self.files),
             sealed=lambda attempt: False,
             timeout_ms=1_000,
             clock=self.clock,

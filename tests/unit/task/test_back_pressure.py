@@ -101,7 +101,7 @@ class Flow:
         for rig, ack in zip(self.all, acks, strict=True):
             for box in ack.snapshot.outboxes:
                 for block in read_outbox(rig.bench.files, box.file):
-                    self.rows += block.values
+                    self.rows += block.decode().values
         for rig in self.all:
             rig.subtask.handle(
                 CheckpointDecided(attempt=ATTEMPT, checkpoint=CheckpointId(self.checkpoints), publications=())
