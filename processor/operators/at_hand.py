@@ -10,8 +10,9 @@ from processor.errors import JobError, Where
 from processor.ids import KeyGroupRange, StepName
 from processor.operators.context import TimeDomain
 from processor.operators.operator import OperatorContext
+from processor.protocol.entries import ReachedEventTime
 from processor.records.batch import NO_HEADERS, Batch, Headers, Key
-from processor.records.elements import MIN_TIME_MS
+from processor.records.elements import MAX_TIME_MS, MIN_TIME_MS
 from processor.records.key_groups import key_group
 
 
@@ -29,6 +30,9 @@ class AtHand:
         self._stored: Mapping[KeyGroupRange, int] = context.restored.watermarks
         self._now_ms = context.processing_time_ms
         self._watermark_ms = MIN_TIME_MS
+        self._reached_ms = MIN_TIME_MS
+        """The watermark, but for the one that says that all input has ended: a savepoint may go on with more."""
+        self._key_groups = context.key_groups
         self._marks = marks
         self._triggers: Batch[Any] | None = None
         self._domain: TimeDomain | None = None
@@ -43,8 +47,21 @@ class AtHand:
 
     def advance_event_time(self, watermark_ms: int) -> None:
         self._watermark_ms = max(self._watermark_ms, watermark_ms)
+        if watermark_ms < MAX_TIME_MS:
+            self._reached_ms = max(self._reached_ms, watermark_ms)
         if self._stored and max(self._stored.values()) <= self._watermark_ms:
             self._stored = {}  # event time has caught up with every key group
+
+    def event_times(self) -> tuple[ReachedEventTime, ...]:
+        """What a snapshot keeps: what was reached, and what key groups had reached before a restore where that is
+        more (R27)."""
+        reached = dict(self._stored)
+        reached[self._key_groups] = max(self._reached_ms, reached.get(self._key_groups, MIN_TIME_MS))
+        return tuple(
+            ReachedEventTime(step=self._step, key_groups=groups, watermark_ms=time_ms)
+            for groups, time_ms in reached.items()
+            if time_ms > MIN_TIME_MS and (time_ms > self._reached_ms or groups == self._key_groups)
+        )
 
     def advance_processing_time(self, now_ms: int) -> int:
         """Now, which never goes back (R28)."""

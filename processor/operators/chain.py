@@ -228,6 +228,7 @@ class _ChainCompletion:
         return OperatorSnapshot(
             keyed=tuple(file for snapshot in snapshots for file in snapshot.keyed),
             outboxes=tuple(outbox for snapshot in snapshots for outbox in snapshot.outboxes),
+            event_times=tuple(reached for snapshot in snapshots for reached in snapshot.event_times),
         )
 
     def discard(self) -> None:

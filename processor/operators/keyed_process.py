@@ -254,7 +254,7 @@ class KeyedProcessOperator(BaseOperator[W]):
         return self._state.timers.next_processing_ms()
 
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
-        return cut_keyed_state(self._state, checkpoint)
+        return cut_keyed_state(self._state, checkpoint, self._at_hand.event_times())
 
     def decided(self, checkpoint: CheckpointId) -> None:
         self._state.decided(checkpoint)

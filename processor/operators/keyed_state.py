@@ -8,7 +8,7 @@ from processor.contracts.completion import Completion
 from processor.contracts.state_store import KeyedState, KeyedStateRequest, TableSpec
 from processor.ids import CheckpointId
 from processor.operators.operator import OperatorContext, OperatorSnapshot
-from processor.protocol.entries import StateFile
+from processor.protocol.entries import ReachedEventTime, StateFile
 
 
 def open_keyed_state(
@@ -32,16 +32,21 @@ def open_keyed_state(
     )
 
 
-def cut_keyed_state(state: KeyedState, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
-    return _KeyedCompletion(state.cut(checkpoint))
+def cut_keyed_state(
+    state: KeyedState, checkpoint: CheckpointId, event_times: tuple[ReachedEventTime, ...] = ()
+) -> Completion[OperatorSnapshot]:
+    return _KeyedCompletion(state.cut(checkpoint), event_times)
 
 
 class _KeyedCompletion:
-    def __init__(self, inner: Completion[tuple[StateFile, ...]]) -> None:
+    def __init__(
+        self, inner: Completion[tuple[StateFile, ...]], event_times: tuple[ReachedEventTime, ...]
+    ) -> None:
         self._inner = inner
+        self._event_times = event_times
 
     def run(self) -> OperatorSnapshot:
-        return OperatorSnapshot(keyed=self._inner.run())
+        return OperatorSnapshot(keyed=self._inner.run(), event_times=self._event_times)
 
     def discard(self) -> None:
         self._inner.discard()

@@ -13,7 +13,7 @@ from processor.contracts.policy import Policy
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import CheckpointId, JobName, KeyGroupRange, StepName
-from processor.protocol.entries import OutboxFile, StateFile
+from processor.protocol.entries import OutboxFile, ReachedEventTime, StateFile
 from processor.records.batch import Batch
 from processor.storage.outbox_files import OutboxFiles
 
@@ -38,6 +38,8 @@ class OperatorSnapshot:
     keyed: tuple[StateFile, ...] = ()
     outboxes: tuple[OutboxFile, ...] = ()
     """All undecided outboxes, oldest first (R9); only sinks have any."""
+    event_times: tuple[ReachedEventTime, ...] = ()
+    """Only of keyed steps that are called by event time."""
 
 
 EMPTY_SNAPSHOT = OperatorSnapshot()

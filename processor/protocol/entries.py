@@ -76,6 +76,15 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedEventTime:
+    """Event time that keys of a step had reached; after a restore it goes on from there for them (R27)."""
+
+    step: StepName
+    key_groups: KeyGroupRange
+    watermark_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskSnapshot:
     """What one subtask contributes to one checkpoint."""
 
@@ -86,8 +95,9 @@ class SubtaskSnapshot:
     """All undecided outboxes of the subtask, oldest first (R9)."""
     channels: tuple[ChannelFile, ...] = ()
     """Records in flight, to be processed before anything new; empty when the subtask was aligned."""
-    watermark_ms: int | None = None
-    """Event time of the subtask at the cut; restored per key group (R27)."""
+    event_times: tuple[ReachedEventTime, ...] = ()
+    """Of keyed steps. Where ranges of a step overlap the latest counts: a subtask that was restored has what its key
+    groups brought along beside what it has reached itself."""
     processing_time_ms: int = 0
     """Processing time reached; it never goes back (R28)."""
     finished: bool = False

@@ -238,7 +238,7 @@ class Deployment:
             clock=clock,
             token=around.chance.token,
             count=around.metrics.counter_of(step.name),
-            restored=restored_operator(self._recovered.entry, step.name, key_groups),
+            restored=restored_operator(self._recovered.entry.subtasks, step.name, key_groups),
             processing_time_ms=processing_time_reached(self._recovered.entry),
             outbox_bytes_max=around.settings.runtime.outbox_bytes_max,
             faults=around.faults,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from processor.contracts.source import Source
 from processor.ids import KeyGroupRange, Position, SplitId, StepName
 from processor.operators.operator import Restored
-from processor.protocol.entries import CheckpointEntry, StateFile
+from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +38,20 @@ def restored_source(entry: CheckpointEntry, step: StepName) -> RestoredSource:
     return RestoredSource(positions=positions, watermarks=watermarks)
 
 
-def restored_operator(entry: CheckpointEntry, step: StepName, key_groups: KeyGroupRange) -> Restored:
+def restored_operator(
+    subtasks: Iterable[SubtaskSnapshot], step: StepName, key_groups: KeyGroupRange
+) -> Restored:
     """Files and event times whose key groups meet the range (R27)."""
     keyed: list[StateFile] = []
     watermarks: dict[KeyGroupRange, int] = {}
-    for subtask in entry.subtasks:
+    for subtask in subtasks:
         for state in subtask.keyed:
             if state.step == step and state.key_groups.intersects(key_groups):
                 keyed.append(state)
-                if subtask.watermark_ms is not None:
-                    watermarks[state.key_groups] = subtask.watermark_ms
+        for reached in subtask.event_times:
+            groups, time_ms = reached.key_groups, reached.watermark_ms
+            if reached.step == step and groups.intersects(key_groups):
+                watermarks[groups] = max(time_ms, watermarks.get(groups, time_ms))
     return Restored(keyed=tuple(keyed), watermarks=watermarks)
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from processor.ids import CheckpointId, Position, SplitId, StepName
 from processor.protocol.messages import CheckpointKind
-from processor.records.elements import MIN_TIME_MS, Idle, Watermark
+from processor.records.elements import Idle, Watermark
 from processor.task.in_flight import FreezeInFlight, nothing_is_overtaken
 from processor.task.input_gate import (
     AllEnded,
@@ -71,12 +71,10 @@ class ChannelIntake:
         return True
 
     def _cut(self, cut: CutNow) -> None:
-        reached_ms = self._gate.time_ms
         self._subtask.cut(
             cut.checkpoint,
             cut.kind,
             alignment_ms=cut.alignment_ms,
-            watermark_ms=None if reached_ms == MIN_TIME_MS else reached_ms,
             overtaken=cut.overtaken,
             freeze=lambda: self._freeze(cut.in_flight),
         )

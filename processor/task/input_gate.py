@@ -114,10 +114,6 @@ class InputGate:
         self._turn = 0
 
     @property
-    def time_ms(self) -> int:
-        return self._time_ms
-
-    @property
     def ended(self) -> bool:
         return all(self._ended)
 

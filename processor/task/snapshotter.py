@@ -32,7 +32,6 @@ class CutFacts:
     """A source's: it reads a backlog."""
     alignment_ms: int
     sources: tuple[SourceState, ...]
-    watermark_ms: int | None
     processing_time_ms: int
     finished: bool
     overtaken: bool = False
@@ -165,7 +164,7 @@ def _snapshot(subtask: SubtaskId, facts: CutFacts, written: _Written) -> Subtask
         sources=facts.sources,
         outboxes=written.operators.outboxes,
         channels=written.channels,
-        watermark_ms=facts.watermark_ms,
+        event_times=written.operators.event_times,
         processing_time_ms=facts.processing_time_ms,
         finished=facts.finished,
     )

@@ -199,7 +199,6 @@ class SourceIntake:
             kind,
             alignment_ms=0,
             sources=(state,),
-            watermark_ms=None if self._watermark_ms == MIN_TIME_MS else self._watermark_ms,
             backlog=self._backlog,
         )
         self._parts.faults(FaultPoint.BARRIER_INJECTED)

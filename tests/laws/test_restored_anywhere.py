@@ -17,16 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processor.ids import KeyGroupRange, key_groups_of, owner_of
+from processor.ids import StepName, SubtaskId, key_groups_of, owner_of
 from processor.operators.aggregates import Count, Sum
 from processor.operators.context import Context
 from processor.operators.keyed_process import KeyedProcessOperator
-from processor.operators.operator import AnyOperator, Restored
+from processor.operators.operator import AnyOperator
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.operators.running_aggregate import RunningAggregate
-from processor.protocol.entries import StateFile
-from processor.records.elements import MIN_TIME_MS
+from processor.protocol.entries import SubtaskSnapshot
 from processor.records.key_groups import key_group
+from processor.runtime.restoring import restored_operator
 from processor.state.declarations import ValueState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
 
@@ -136,7 +136,6 @@ class Subtasks:
         self._make = make
         self._bench = Bench(directory=folder)
         self._running: list[Running] = []
-        self._watermark_ms = MIN_TIME_MS
         self.put: dict[tuple[str, str], list[Any]] = defaultdict(list)
         self._open(1, "memory", ())
 
@@ -146,7 +145,6 @@ class Subtasks:
         self._note(self._running[owner].feed(fed, record.input))
 
     def watermark(self, time_ms: int) -> None:
-        self._watermark_ms = max(self._watermark_ms, time_ms)
         for running in self._running:
             self._note(running.watermark(time_ms))
 
@@ -157,13 +155,22 @@ class Subtasks:
     def restore(self, parallelism: int, backend: str, checkpoint: int) -> None:
         snapshots = [running.cut(checkpoint) for running in self._running]
         self.close()
-        self._open(parallelism, backend, [file for snapshot in snapshots for file in snapshot.keyed])
+        self._open(
+            parallelism,
+            backend,
+            [
+                SubtaskSnapshot(
+                    subtask=SubtaskId("step", index), keyed=snapshot.keyed, event_times=snapshot.event_times
+                )
+                for index, snapshot in enumerate(snapshots)
+            ],
+        )
 
     def close(self) -> None:
         for running in self._running:
             running.operator.close()
 
-    def _open(self, parallelism: int, backend: str, files: Sequence[StateFile]) -> None:
+    def _open(self, parallelism: int, backend: str, snapshots: Sequence[SubtaskSnapshot]) -> None:
         self._bench.backend_name = backend
         self._running = []
         for index in range(parallelism):
@@ -174,17 +181,9 @@ class Subtasks:
                 parallelism=parallelism,
                 key_groups=groups,
                 file_prefix=f"1/step-{index}/",
-                restored=Restored(
-                    keyed=tuple(file for file in files if file.key_groups.intersects(groups)),
-                    watermarks=self._watermarks(files),
-                ),
+                restored=restored_operator(snapshots, StepName("step"), groups),
             )
             self._running.append(Running(self._bench, self._make(), ("even",), context))
-
-    def _watermarks(self, files: Sequence[StateFile]) -> dict[KeyGroupRange, int]:
-        if self._watermark_ms == MIN_TIME_MS:
-            return {}
-        return {file.key_groups: self._watermark_ms for file in files}
 
     def _note(self, running: Running) -> None:
         for name, out in {"main": running.out, **running.sides}.items():

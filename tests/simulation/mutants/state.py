@@ -199,8 +199,8 @@ STATE: Final = (
         edits=(
             Edit(
                 function=f"{RESTORING}:restored_operator",
-                find="if subtask.watermark_ms is not None:",
-                put="if False:",
+                find="watermarks[groups] = max(time_ms, watermarks.get(groups, time_ms))",
+                put="pass",
             ),
         ),
     ),

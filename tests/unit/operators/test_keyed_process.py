@@ -13,6 +13,7 @@ from processor.operators.context import Context, TimeDomain
 from processor.operators.emitted import EMIT_RECORDS_MAX
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.process_function import KeyedProcess, SideOutput
+from processor.records.elements import MAX_TIME_MS
 from processor.records.key_groups import key_group
 from processor.state.declarations import ValueState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
@@ -246,6 +247,24 @@ def test_r27_event_time_of_a_key_is_what_its_key_group_had_reached():
     step.watermark(50).feed(batch([1, 1], keys=["a", other]))
     step.watermark(90).feed(batch([1, 1], keys=["a", other]))
     assert step.out.values == [70, 50, 90, 90]
+
+
+def test_r27_a_snapshot_before_the_first_watermark_keeps_what_its_key_groups_had_reached():
+    group = key_group("a", MAX_PARALLELISM)
+    step = running(Watermarked, watermarks={KeyGroupRange(group, group + 1): 70})
+
+    def kept(checkpoint: int) -> dict[KeyGroupRange, int]:
+        times = step.cut(checkpoint).event_times
+        return {reached.key_groups: reached.watermark_ms for reached in times}
+
+    own = KeyGroupRange(0, MAX_PARALLELISM)
+    assert kept(1) == {KeyGroupRange(group, group + 1): 70}
+    step.watermark(50)
+    assert kept(2) == {KeyGroupRange(group, group + 1): 70, own: 50}
+    step.watermark(90)
+    assert kept(3) == {own: 90}
+    step.watermark(MAX_TIME_MS)
+    assert kept(4) == {own: 90}, "that all input has ended is not a time that more input could be late for"
 
 
 class Sides(KeyedProcess[str, int, int]):

@@ -26,6 +26,7 @@ from processor.protocol.entries import (
     JobShape,
     OutboxFile,
     Published,
+    ReachedEventTime,
     Rewind,
     Seal,
     SinkRecord,
@@ -164,7 +165,14 @@ subtasks = st.builds(
     sources=few(sources),
     outboxes=few(outboxes),
     channels=few(channels),
-    watermark_ms=st.one_of(st.none(), whole),
+    event_times=few(
+        st.builds(
+            ReachedEventTime,
+            step=names,
+            key_groups=st.builds(KeyGroupRange, counts, counts),
+            watermark_ms=whole,
+        )
+    ),
     processing_time_ms=whole,
     finished=st.booleans(),
 )

@@ -20,7 +20,7 @@ from processor.protocol.messages import (
     SubtaskPressed,
 )
 from processor.records.batch import Batch
-from processor.records.elements import Barrier, EndOfInput, Watermark
+from processor.records.elements import Barrier, EndOfInput
 from processor.task.channel_intake import ChannelIntake
 from processor.task.input_gate import InputChannel, InputGate
 from tests.unit.operators.kit import SetClock
@@ -173,11 +173,6 @@ def test_r26_a_barrier_of_an_aborted_checkpoint_cuts_nothing():
     assert inner.rig.acknowledged() == []
     inner.feed(barrier(2)).feed(barrier(2), channel=1)
     assert [ack.checkpoint for ack in inner.rig.acknowledged()] == [2]
-
-
-def test_event_time_of_the_subtask_is_in_its_snapshot():
-    inner = Inner().feed(barrier(1), Watermark(77), barrier(2))
-    assert [ack.snapshot.watermark_ms for ack in inner.rig.acknowledged()] == [None, 77]
 
 
 def test_late_news_of_decisions_and_completions_do_nothing_bad():
