@@ -24,16 +24,16 @@ class BatchCache(Front):
     back-pressure's business (``KeyedState.pressed``).
     """
 
-    __slots__ = ("_entries_kept", "_entries_max", "_evict_at", "get")
+    __slots__ = ("_entries_kept", "_entries_max", "evict_at", "get")
 
     def __init__(self, store: StoreTable, *, entries_max: int) -> None:
         super().__init__(store)
-        self._values = _Filling(self._read)
+        self._values = _Filling(self, store)
         self.get: Callable[[StoredKey], Any] = self._values.__getitem__
         """The value, None when there is none: the dict's own method, so that a hit runs no code of ours."""
         self._entries_max = entries_max
         self._entries_kept = entries_max - entries_max // EVICT_PARTS
-        self._evict_at = entries_max
+        self.evict_at = entries_max
         """With so many entries it is time to look for what may go."""
 
     def restored(self) -> None:
@@ -46,16 +46,12 @@ class BatchCache(Front):
         before = self._frozen
         super().settle()
         if self._frozen is not before:
-            self._evict_at = self._entries_max  # what had to stay may go now
-        if len(self._values) > self._evict_at:
-            self._evict()
+            self.evict_at = self._entries_max  # what had to stay may go now
+        if len(self._values) > self.evict_at:
+            self.evict()
 
-    def _read(self, key: StoredKey) -> Any:
-        if len(self._values) >= self._evict_at:
-            self._evict()
-        return self._store.read(key)
-
-    def _evict(self) -> None:
+    def evict(self) -> None:
+        """Let the oldest go that may."""
         values = self._values
         looked_at = list(islice(values, min(EVICT_ENTRIES_MAX, len(values) - self._entries_kept)))
         unwritten = self.changed.keys() & looked_at
@@ -66,19 +62,22 @@ class BatchCache(Front):
             del values[key]
         values.update(stay)
         # Where most had to stay, the next look waits until it is worth its while.
-        self._evict_at = max(self._entries_max, len(values) + len(looked_at) // 2)
+        self.evict_at = max(self._entries_max, len(values) + len(looked_at) // 2)
 
 
 class _Filling(dict[StoredKey, Any]):
     """Asks for what it lacks and keeps the answer, None included: to know that there is nothing is as dear as
     any other value."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("_cache", "_read")
 
-    def __init__(self, read: Callable[[StoredKey], Any]) -> None:
+    def __init__(self, cache: BatchCache, store: StoreTable) -> None:
         super().__init__()
-        self._read = read
+        self._cache = cache
+        self._read = store.read
 
     def __missing__(self, key: StoredKey) -> Any:
+        if len(self) >= self._cache.evict_at:
+            self._cache.evict()
         value = self[key] = self._read(key)
         return value

@@ -61,7 +61,10 @@ FILTER_PART_BYTES = 128 * 1024
 """Of filters and indexes: what is read when a part of them is not in the cache of blocks."""
 
 _HEAD = 3
-_TEXT_TAG = b"s"[0]
+_TEXT = b"s"
+_TEXT_TAG = _TEXT[0]
+_TEXT_CRC = crc32(_TEXT)
+"""A key's group is the checksum of its encoding (``records.key_groups``); here without joining tag and text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +96,18 @@ class RocksDbTable:
         self._values = values
         self._groups = store.max_parallelism
         self._heads = [self._head + group.to_bytes(2, "big") for group in range(self._groups)]
+        self._text_heads = [head + _TEXT for head in self._heads]
         self._get = store.database.get
         self._decode = values.decoder.decode if values.shared else None
 
     def read(self, key: StoredKey) -> Any:
-        encoded = b"s" + key.encode() if type(key) is str else key_bytes(key)
-        data = self._get(self._heads[crc32(encoded) % self._groups] + encoded)
+        if type(key) is str:
+            text = key.encode()
+            at = self._text_heads[crc32(text, _TEXT_CRC) % self._groups] + text
+        else:
+            encoded = key_bytes(key)
+            at = self._heads[crc32(encoded) % self._groups] + encoded
+        data = self._get(at)
         if data is None or self._decode is None:
             return data
         return self._decode(data)
@@ -167,7 +176,7 @@ class RocksDbTable:
             else:
                 data = [None if value is None else encode(value) for value in found]
             if set(map(type, some)) == {str}:
-                encoded = [b"s" + key for key in map(str.encode, cast(list[str], some))]
+                encoded = [_TEXT + key for key in map(str.encode, cast(list[str], some))]
             else:
                 encoded = list(map(key_bytes, some))
             yield [crc % count for crc in map(crc32, encoded)], encoded, data

@@ -77,11 +77,13 @@ class Chain:
     """In the others."""
 
     def bears(self, more: int) -> bool:
-        """Whether another file of changes goes on top. Beyond as many changes as entries a whole file is cheaper
-        to restore, and costs no more than what was saved since the last one."""
-        return bool(self.files) and self.changed_entries + more <= max(self.whole_entries, CHANGES_MIN)
+        """Whether another file of changes goes on top. With twice as many changes as entries a restore reads three
+        times what a whole file would have, and writing one costs half of what was saved since the last."""
+        bound = max(CHANGES_PER_ENTRY_MAX * self.whole_entries, CHANGES_MIN)
+        return bool(self.files) and self.changed_entries + more <= bound
 
 
+CHANGES_PER_ENTRY_MAX = 2
 CHANGES_MIN = 10_000
 """Small states are not written whole just because most of them changes."""
 
