@@ -36,6 +36,7 @@ class Operator:
         self._simulation = simulation
         self._world = simulation.world
         self._watch = watch
+        self._keeps_running = False
 
     # --- waiting
 
@@ -45,6 +46,8 @@ class Operator:
     def until(self, done: Callable[[], bool]) -> None:
         self._watch()
         while not done():
+            if self._keeps_running and self._all_over():
+                self._simulation.start_another()
             self.wait(LOOK_MS)
             self._watch()
 
@@ -60,16 +63,24 @@ class Operator:
         self._simulation.start_unit(options or StartOptions(), parallelism)
 
     def drain(self, settle_ms: int = SETTLE_MS) -> None:
-        """Wait until all input is read and its output is published, and timers have had their time."""
-        self.until(self._read_and_published)
-        self.wait(settle_ms)
-        # What timers have put out since then is in a checkpoint that begins now or later.
-        newest = self._published_id()
-        self.until(lambda: self._published_id() > newest + 1 and self._read_and_published())
+        """Wait until all input is read and its output is published, and timers have had their time: all of it in
+        one attempt, for while one ends and another begins no timer fires."""
+        while True:
+            self.until(self._read_and_published)
+            attempt = self._newest_attempt()
+            self.wait(settle_ms)
+            # What timers have put out since then is in a checkpoint that begins now or later.
+            self._until_published_beyond(self._published_id() + 1)
+            if self._newest_attempt() == attempt:
+                return
+
+    def _until_published_beyond(self, checkpoint: int) -> None:
+        self.until(lambda: self._published_id() > checkpoint and self._read_and_published())
 
     def stop(self) -> None:
         """Stop every unit; again, with a new one, while somebody did not end well: what that one had decided
         may not be published."""
+        self._keeps_running = False
         while True:
             units = [unit for unit in self._simulation.chaos.units if not unit.over]
             for unit in units:
@@ -153,10 +164,9 @@ class Operator:
         self.start(parallelism=parallelism)
 
     def keep_running(self) -> None:
-        """Start another process if none is left: one that had been replaced may have woken, shut out those that
-        replaced it, and died."""
-        if all(unit.over for unit in self._simulation.chaos.units):
-            self._simulation.start_another()
+        """From now on start another process whenever none is left: one that had been replaced may wake, shut out
+        those that replaced it, and die."""
+        self._keeps_running = True
 
     def _one_publishes(self) -> bool:
         daemons = [unit.daemon for unit in self._simulation.chaos.units]
@@ -197,9 +207,13 @@ class Operator:
         entry = self._newest()
         return entry.checkpoint if entry is not None else 0
 
+    def _newest_attempt(self) -> int:
+        entry = self._newest()
+        return entry.attempt if entry is not None else 0
+
     def _read_and_published(self) -> bool:
         entry = self._newest()
-        if entry is None:
+        if entry is None or entry.records_in_flight:
             return False
         reached: Mapping[SplitId, int] = {
             split: position.next

@@ -25,16 +25,20 @@ RETAINED_MIN = 2
 
 
 def kept(log: LogView, retained: int) -> tuple[CheckpointEntry, ...]:
-    """The checkpoints that are kept: the newest, its parent, and the newest others up to ``retained``."""
+    """The checkpoints that are kept: the newest, its ancestors, then the newest others, up to ``retained``.
+
+    The ancestors first: a recovery that cannot read one goes back along them (R3).
+    """
     newest_first = sorted(log.checkpoints(), key=lambda entry: entry.place, reverse=True)
-    newest = log.newest() or next(iter(newest_first), None)  # right after a rewind the old branch stays
-    if newest is None:
-        return ()
-    parent = [e for e in newest_first if e.checkpoint == newest.parent and e.place < newest.place][:1]
-    always = [newest, *parent]
-    places = {entry.place for entry in always}
+    entry = log.newest() or next(iter(newest_first), None)  # right after a rewind the old branch stays
+    line: list[CheckpointEntry] = []
+    while entry is not None and len(line) < max(retained, RETAINED_MIN):
+        line.append(entry)
+        parent, place = entry.parent, entry.place
+        entry = next((e for e in newest_first if e.checkpoint == parent and e.place < place), None)
+    places = {entry.place for entry in line}
     others = [entry for entry in newest_first if entry.place not in places]
-    return (*always, *others[: max(retained, RETAINED_MIN) - len(always)])
+    return (*line, *others[: max(retained, RETAINED_MIN) - len(line)])
 
 
 def in_use(log: LogView, retained: int, published: Published | None) -> frozenset[str]:

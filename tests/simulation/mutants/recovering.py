@@ -15,6 +15,17 @@ ZOMBIES: Final = Faults(damages=0.7, replacements=15, points=3, request_slow=0.1
 
 RECOVERING: Final = (
     Mutant(
+        name="a_zombie_is_loud",
+        breaks="A process that was replaced while it slept takes what it then finds for trouble of the job.",
+        edits=(
+            Edit(
+                function="processor.runtime.attempt:RunningAttempt.superseded",
+                find="return self._log.read_all().newest_attempt > self.attempt",
+                put="return False",
+            ),
+        ),
+    ),
+    Mutant(
         name="R01_not_sealing_first",
         breaks="The seal is written last, when everything is opened and about to run.",
         edits=(

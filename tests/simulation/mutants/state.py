@@ -10,6 +10,17 @@ RESTORING: Final = "processor.runtime.restoring"
 
 STATE: Final = (
     Mutant(
+        name="the_snapshot_sees_what_came_after_the_cut",
+        breaks="The cut freezes nothing: what changes afterwards is in the snapshot, too.",
+        edits=(
+            Edit(
+                function="processor.state.front:Front.freeze",
+                find="self.changed = {}",
+                put="pass",
+            ),
+        ),
+    ),
+    Mutant(
         name="timers_dropped_on_restore",
         job="timers",
         breaks="Restored timers are in the table and not in the index: they never fire.",

@@ -59,6 +59,13 @@ def test_r07_after_going_back_the_parent_is_kept_and_not_the_one_between():
     assert [entry.checkpoint for entry in kept(log, 2)] == [6, 4]
 
 
+def test_r03_r07_ancestors_are_kept_before_a_branch_that_was_left():
+    """Checkpoint 5 could not be read: should 6 and 4 be damaged too, 3 is there to go back to."""
+    log = log_of(*FIVE.entries, seal(7, 2), made(8, 6, parent=4))
+    assert [entry.checkpoint for entry in kept(log, 3)] == [6, 4, 3]
+    assert [entry.checkpoint for entry in kept(log, 6)] == [6, 4, 3, 2, 1, 5]
+
+
 def test_r07_after_a_rewind_the_branch_left_is_kept_until_the_new_one_has_checkpoints():
     left = log_of(*FIVE.entries, seal(7, 2), rewind(8, 2, parent=5))
     assert [entry.checkpoint for entry in kept(left, 2)] == [5, 4]
