@@ -220,7 +220,7 @@ class RuntimeSettings(Section):
         default=10_000, description="How often sources look for new partitions."
     )
     idle_wait: Annotated[Duration, at_least_ms(1)] = Field(
-        default=20, description="Longest wait for a first record while there is nothing else to do."
+        default=50, description="Longest wait for a first record while there is nothing else to do."
     )
 
 
