@@ -38,6 +38,20 @@ class KeyedTable(Protocol[T]):
 
     def remove(self, key: Key) -> None: ...
 
+    def kept(self, key: Key) -> Any:
+        """What is kept for the key: the value, or its bytes where it can be changed in place. None: absent."""
+        ...
+
+    def keep(self, key: Key, kept: Any) -> None:
+        """Keep this instead; None removes."""
+        ...
+
+
+class Tables(Protocol):
+    """The tables of a step by the names of its states."""
+
+    def table(self, name: str) -> KeyedTable[Any]: ...
+
 
 class Timers(Protocol):
     """Timers of all keys, de-duplicated by (kind, key, time), part of every snapshot (B6)."""
@@ -56,10 +70,8 @@ class Timers(Protocol):
     def next_processing_ms(self) -> int | None: ...
 
 
-class KeyedState(Protocol):
+class KeyedState(Tables, Protocol):
     """All tables and timers of one step in one subtask. One thread, but for the completions."""
-
-    def table(self, name: str) -> KeyedTable[Any]: ...
 
     @property
     def timers(self) -> Timers: ...

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from types import NoneType
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
+from processor.errors import JobError
 from processor.records.batch import Key
 
 A = TypeVar("A")
@@ -82,3 +84,27 @@ class Sum(Generic[V_contra]):
 
 
 AnyAggregate = Aggregate[Any, Any, Any]
+
+
+def total_type(how: Any) -> Any:
+    """The type of an aggregate's totals, as its ``create`` declares it. Raises JobError for what is no aggregate or
+    does not say."""
+    missing = [
+        name for name in ("create", "add", "merge", "result") if not callable(getattr(how, name, None))
+    ]
+    if isinstance(how, type) or missing:
+        raise JobError(
+            f"aggregate is given {how!r:.80}, which is no aggregate"
+            + (f": it has no {missing[0]}." if missing else " but a class."),
+            remedy="Give an instance, such as Count() or Sum(lambda order: order.cents).",
+        )
+    try:
+        found = get_type_hints(how.create).get("return")
+    except Exception:  # a name that exists only for checkers, a local class
+        found = None
+    if found in (None, NoneType, Any) or isinstance(found, TypeVar):
+        raise JobError(
+            f"{type(how).__name__} does not say the type of its totals, which are kept as state.",
+            remedy="Annotate the return type of its create, such as def create(self) -> int.",
+        )
+    return found

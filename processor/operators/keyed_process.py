@@ -24,8 +24,8 @@ from processor.operators.per_record import FailurePolicy
 from processor.operators.process_function import KeyedFunction, declared_sides, record_methods
 from processor.operators.undo import UndoLog
 from processor.records.batch import Batch, Key
-from processor.state.declarations import declared_states, described_states, table_specs
-from processor.state.keyed_view import CurrentKey, bind
+from processor.state.declarations import bind, described_states, table_specs
+from processor.state.keyed_view import CurrentKey
 from processor.state.stored_keys import author_key, normalise, normalise_key
 
 W = TypeVar("W")
@@ -105,9 +105,7 @@ class KeyedProcessOperator(BaseOperator[W]):
         self._state = open_keyed_state(context, table_specs(kind), described_states(kind))
         self._undo = UndoLog(self._state) if self._failures.skips else None
         self._waiting_timers: list[tuple[Callable[[Key, int], None], Key, int]] = []
-        names = {name: name for name in declared_states(kind)}
-        tables: Any = self._undo or self._state
-        bind(self._function, names, tables, self._cell)
+        bind(self._function, self._undo or self._state, self._cell, context.step)
         self._view: Context[Any, W] = Context(self._at_hand, self._timers(), self._emitted.append)
 
     def _timers(self) -> Timers:

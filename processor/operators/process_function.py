@@ -37,7 +37,7 @@ class SideOutput(Generic[T]):
 class KeyedFunction(Generic[K, W]):
     """What the classes that an author derives from have in common.
 
-    One instance serves all keys of a subtask; what belongs to a key is kept in ``ValueState``. Other
+    One instance serves all keys of a subtask; what belongs to a key is kept in ``ValueState`` and its like. Other
     attributes are not part of checkpoints. Under ``on_error=Skip()`` a record or timer for which a method
     raises leaves no trace: its state changes, timers and emitted values are taken back. Changes the method
     made to other attributes, or to the outside world, are not.

@@ -29,27 +29,28 @@ class UndoLog:
     def undo(self) -> None:
         """Every value is again what it was before the record, the latest write first."""
         for table, key, before in reversed(self._written):
-            if before is None:
-                table.remove(key)
-            else:
-                table.put(key, before)
+            table.keep(key, before)
         self._written.clear()
 
 
 class _LoggedTable:
-    __slots__ = ("_inner", "_written", "get")
+    __slots__ = ("_inner", "_written", "get", "kept")
 
     def __init__(self, inner: KeyedTable[Any], written: list[tuple[KeyedTable[Any], Key, Any]]) -> None:
         self._inner = inner
         self._written = written
         self.get = inner.get
+        self.kept = inner.kept
 
     def put(self, key: Key, value: Any) -> None:
-        before = self._inner.get(key)
+        before = self.kept(key)
         self._inner.put(key, value)
         self._written.append((self._inner, key, before))
 
     def remove(self, key: Key) -> None:
-        before = self._inner.get(key)
-        self._inner.remove(key)
+        self.keep(key, None)
+
+    def keep(self, key: Key, kept: Any) -> None:
+        before = self.kept(key)
+        self._inner.keep(key, kept)
         self._written.append((self._inner, key, before))

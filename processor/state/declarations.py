@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar, overload
 
-from processor.contracts.state_store import TableSpec
+from processor.contracts.state_store import Tables, TableSpec
 from processor.errors import JobError
-from processor.state.keyed_view import Value
+from processor.ids import StepName
+from processor.state.keyed_view import CurrentKey, Value
 from processor.state.value_types import describe_type
 
 T = TypeVar("T")
+H = TypeVar("H")
 
 STATES_MAX = 200
 """States one step may declare; a table's number is one byte of every key in RocksDB."""
 
 
-class ValueState(Generic[T]):
-    """Declares one value for each key: ``last_seen_ms = ValueState(int)`` in the body of a class.
+class State(ABC, Generic[H]):
+    """What all declarations have in common. In a method of a running step, the attribute is a handle ``H``.
 
-    In a method, ``self.last_seen_ms`` is a ``Value`` with ``get``, ``set`` and ``clear``. ``kind`` is a type
-    that can be encoded: plain values, lists, dicts, sets and tuples of them, dataclasses, msgspec Structs.
     The state hangs on the attribute's name: renaming it begins a new state.
     """
 
-    def __init__(self, kind: type[T]) -> None:
-        self.kind = kind
+    def __init__(self) -> None:
         self.names: list[str] = []
         """The attributes it is assigned to; more than one is refused by ``declared_states``."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.names.append(name)
 
+    @abstractmethod
+    def spec(self, name: str) -> TableSpec:
+        """The table that is asked of a backend."""
+
+    @abstractmethod
+    def described(self) -> str:
+        """Kind and types in a line, as manifests keep it. Raises JobError for a type whose values cannot be kept."""
+
+    @abstractmethod
+    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> H:
+        """What the author uses while the step runs."""
+
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, obj: object, owner: type) -> Value[T]: ...
+    def __get__(self, obj: object, owner: type) -> H: ...
 
-    def __get__(self, obj: object | None, owner: type) -> Self | Value[T]:
+    def __get__(self, obj: object | None, owner: type) -> Self | H:
         if obj is None:
             return self
-        # The engine puts a Value into the instance, which Python finds first: coming here means it did not.
+        # The engine puts a handle into the instance, which Python finds first: coming here means it did not.
         raise JobError(
             f"state '{self.names[0] if self.names else '?'}' of {owner.__name__} is used outside of a "
             "running job.",
@@ -49,15 +61,36 @@ class ValueState(Generic[T]):
         )
 
 
-def declared_states(function: type) -> Mapping[str, ValueState[Any]]:
+class ValueState(State[Value[T]], Generic[T]):
+    """Declares one value for each key: ``last_seen_ms = ValueState(int)`` in the body of a class.
+
+    In a method, ``self.last_seen_ms`` is a ``Value`` with ``get``, ``set`` and ``clear``. ``kind`` is a type
+    that can be encoded: plain values, lists, dicts, sets and tuples of them, dataclasses, msgspec Structs.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def spec(self, name: str) -> TableSpec:
+        return TableSpec(name=name, kind=self.kind)
+
+    def described(self) -> str:
+        return describe_type(self.kind)
+
+    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Value[T]:
+        return Value(tables.table(name), cell)
+
+
+def declared_states(function: type) -> Mapping[str, State[Any]]:
     """The states of a class by attribute name: those of its bases first, each class's in order of definition.
 
     Raises JobError when two declarations share a name, or one declaration has two names.
     """
-    found: dict[str, ValueState[Any]] = {}
+    found: dict[str, State[Any]] = {}
     for cls in reversed(function.__mro__):
         for name, attribute in vars(cls).items():
-            if isinstance(attribute, ValueState):
+            if isinstance(attribute, State):
                 if name in found:
                     raise JobError(
                         f"{function.__name__} declares the state '{name}' twice: {cls.__name__} declares it "
@@ -74,7 +107,7 @@ def declared_states(function: type) -> Mapping[str, ValueState[Any]]:
         if len(set(state.names)) > 1:
             raise JobError(
                 f"{function.__name__} gives one declaration two names: {', '.join(sorted(state.names))}.",
-                remedy=f"Write '{name} = ValueState(...)' for each of them.",
+                remedy=f"Write '{name} = {type(state).__name__}(...)' for each of them.",
             )
     if len(found) > STATES_MAX:
         raise JobError(
@@ -86,20 +119,31 @@ def declared_states(function: type) -> Mapping[str, ValueState[Any]]:
 
 def table_specs(function: type) -> tuple[TableSpec, ...]:
     """The tables a step of this class asks of a backend, in the order of ``declared_states``."""
-    return tuple(TableSpec(name=name, kind=state.kind) for name, state in declared_states(function).items())
+    return tuple(state.spec(name) for name, state in declared_states(function).items())
 
 
 def described_states(function: type) -> Mapping[str, str]:
-    """The states of a class with a description of their types, as manifests keep them.
+    """The states of a class with a description of their kinds and types, as manifests keep them.
 
     Raises JobError, naming the state, for a type whose values cannot be kept.
     """
     described: dict[str, str] = {}
     for name, state in declared_states(function).items():
         try:
-            described[name] = describe_type(state.kind)
+            described[name] = state.described()
         except JobError as error:
             raise JobError(
                 f"the state '{name}' of {function.__name__}: {error.message}", remedy=error.remedy
             ) from error
     return described
+
+
+def bind(function: object, tables: Tables, cell: CurrentKey, step: StepName) -> None:
+    """Give one instance of a keyed function its handles.
+
+    They go into the instance's own dict, where attribute access finds them before the class's declaration, at
+    the price of any other attribute.
+    """
+    attributes: dict[str, Any] = vars(function)
+    for name, state in declared_states(type(function)).items():
+        attributes[name] = state.handle(tables, name, cell, step)

@@ -31,7 +31,7 @@ from processor.state.snapshot import (
     SnapshotStore,
 )
 from processor.state.timers import StepTimers, TimerQueue
-from processor.state.value_types import ValueType, describe_type, value_type
+from processor.state.value_types import ValueType, value_type
 
 
 class StoredTable(StoreTable, BlockSource, Protocol):
@@ -112,7 +112,7 @@ class StepState:
             values = value_type(spec.kind, step=request.step, state=spec.name)
             table = store.open_table(spec, values)
             cache = table.front(entries_max=share)
-            self._add(spec.name, describe_type(spec.kind), table, cache)
+            self._add(spec.name, request.described[spec.name], table, cache)
             self._handles[spec.name] = (
                 _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
             )
@@ -234,10 +234,12 @@ class StepState:
 class _ObjectTable:
     """Values that cannot be changed in place, as the objects the author set."""
 
-    __slots__ = ("get", "put", "remove")
+    __slots__ = ("get", "keep", "kept", "put", "remove")
 
     def __init__(self, cache: BatchCache | MemoryValues, values: ValueType) -> None:
         self.get: Callable[[Any], Any] = cache.get
+        self.kept: Callable[[Any], Any] = cache.get
+        self.keep: Callable[[Any, Any], None] = cache.put
         self.remove: Callable[[Any], None] = cache.remove
         self.put: Callable[[Any, Any], None] = (
             cache.put if values.classes is None else cache.checked_put(values.classes, values.misfit)
@@ -247,10 +249,12 @@ class _ObjectTable:
 class _Sealed:
     """Values that can be changed in place, kept as bytes: ``get`` gives a copy, ``put`` takes one."""
 
-    __slots__ = ("_cache", "_decode", "_encode", "_values")
+    __slots__ = ("_cache", "_decode", "_encode", "_values", "keep", "kept")
 
     def __init__(self, cache: BatchCache | MemoryValues, values: ValueType) -> None:
         self._cache = cache
+        self.kept: Callable[[Any], Any] = cache.get
+        self.keep: Callable[[Any, Any], None] = cache.put
         self._values = values
         self._encode = values.encode
         self._decode = values.decoder.decode

@@ -6,15 +6,11 @@ current key, which the step sets before it calls the author's function.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from processor.contracts.state_store import KeyedState, KeyedTable
+from processor.contracts.state_store import KeyedTable
 from processor.errors import JobError
 from processor.state.stored_keys import StoredKey
-
-if TYPE_CHECKING:
-    from typing import Any
 
 T = TypeVar("T")
 
@@ -72,14 +68,3 @@ class Value(Generic[T]):
     def clear(self) -> None:
         """Leave the current key without a value; without effect when it has none."""
         self._remove(self._cell.key)
-
-
-def bind(function: object, names: Mapping[str, str], state: KeyedState, cell: CurrentKey) -> None:
-    """Give one instance of a keyed function its handles: attribute name to table name.
-
-    The handles go into the instance's own dict, where attribute access finds them before the class's
-    declaration, at the price of any other attribute.
-    """
-    attributes: dict[str, Any] = vars(function)
-    for attribute, table in names.items():
-        attributes[attribute] = Value(state.table(table), cell)

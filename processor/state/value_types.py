@@ -51,6 +51,19 @@ def describe_type(kind: Any) -> str:
     return _describe(_inspected(kind), ())
 
 
+def describe_total(kind: Any) -> str:
+    """``describe_type`` of what values are folded into. Raises JobError for a type with None as well: that is what
+    a key without a total has."""
+    info = _inspected(kind)
+    if _nullable(info):
+        raise JobError(
+            f"what values are folded into is declared as {_describe(info, ())} and may be None, like a key to which "
+            "nothing was added.",
+            remedy="Declare a type without None.",
+        )
+    return _describe(info, ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueType:
     """The type of the values of one state."""
@@ -62,6 +75,10 @@ class ValueType:
     """The only classes a value may have; None: not told by the class alone."""
     shallow: bool
     """The class tells all: a value of a right class can always be read back."""
+    nullable: bool
+    """None is a value of the type."""
+    declared: str
+    """The author's declaration, for errors."""
     decoder: msgspec.msgpack.Decoder[Any]
     many_decoder: msgspec.msgpack.Decoder[list[Any]]
     step: str
@@ -73,6 +90,14 @@ class ValueType:
             return _encoder.encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise self.misfit(value, str(error)) from error
+
+    def check(self, value: object) -> None:
+        """Raises UserCodeError for a value whose class tells that it is not of this type."""
+        if self.classes is not None:
+            if value.__class__ not in self.classes:
+                raise self.misfit(value)
+        elif value is None and not self.nullable:
+            raise self.misfit(value)
 
     def verify(self, values: Sequence[object]) -> None:
         """Raises UserCodeError unless all these can be read back as the declared type.
@@ -97,21 +122,24 @@ class ValueType:
         """The error for a value that is not of this type."""
         shown = value if not isinstance(value, msgspec.Raw) else bytes(value)
         return UserCodeError(
-            f"state '{self.state}' is declared as {describe_type(self.kind)} and was set to "
+            f"state '{self.state}' is declared as {self.declared} and was set to "
             f"{type(value).__name__} {shown!r:.80}{': ' + why if why else ''}.",
             remedy="Set a value of the declared type, use clear() to remove it, or declare another type.",
             where=Where(step=self.step),
         )
 
 
-def value_type(kind: Any, *, step: str, state: str) -> ValueType:
-    """Look at a declared type once. Raises JobError for one whose values cannot be kept."""
+def value_type(kind: Any, *, step: str, state: str, declared: str | None = None) -> ValueType:
+    """Look at a declared type once; ``declared`` is how errors name it, if not by the type. Raises JobError for
+    one whose values cannot be kept."""
     info = _inspected(kind)
     return ValueType(
         kind=kind,
         shared=_shared(info, frozenset()),
         classes=_classes(info),
         shallow=_shallow(info),
+        nullable=_nullable(info),
+        declared=declared or _describe(info, ()),
         decoder=msgspec.msgpack.Decoder(kind),
         many_decoder=msgspec.msgpack.Decoder(list[kind]),
         step=step,
@@ -221,6 +249,14 @@ def _shallow(info: inspect.Type) -> bool:
     if isinstance(info, inspect.UnionType):
         return all(_shallow(part) for part in info.types)
     return type(info) in _SCALARS and not _constrained(info)
+
+
+def _nullable(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.UnionType):
+        return any(map(_nullable, info.types))
+    if isinstance(info, inspect.LiteralType):
+        return None in info.values
+    return isinstance(info, inspect.NoneType | inspect.AnyType)
 
 
 def _constrained(info: inspect.Type) -> bool:

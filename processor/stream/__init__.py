@@ -4,11 +4,14 @@ from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Skip
 from processor.contracts.sink import Guarantee
 from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
+from processor.operators.aggregating_state import Aggregated, AggregatingState
 from processor.operators.context import Context, TimeDomain, Timers
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.records.batch import Key
 from processor.state.declarations import ValueState
 from processor.state.keyed_view import Value
+from processor.state.list_state import Listed, ListState
+from processor.state.reducing_state import Reduced, ReducingState
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
 from processor.stream.keyed_stream import KeyedStream
@@ -16,6 +19,8 @@ from processor.stream.stream import Processed, SourceStream, Stream
 
 __all__ = [
     "Aggregate",
+    "Aggregated",
+    "AggregatingState",
     "CheckpointHook",
     "ConnectedStreams",
     "Context",
@@ -28,7 +33,11 @@ __all__ = [
     "KeyedCoProcess",
     "KeyedProcess",
     "KeyedStream",
+    "ListState",
+    "Listed",
     "Processed",
+    "Reduced",
+    "ReducingState",
     "SideOutput",
     "Skip",
     "SourceStream",

@@ -12,7 +12,7 @@ from uuid import UUID
 from processor.contracts.policy import Policy
 from processor.errors import JobError, Where
 from processor.ids import StepName
-from processor.operators.aggregates import Aggregate, Keyed
+from processor.operators.aggregates import Aggregate, Keyed, total_type
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.lift import Filter
 from processor.operators.process_function import KeyedProcess
@@ -120,13 +120,13 @@ class KeyedStream(Stream[V], Generic[K, V]):
     ) -> Stream[Keyed[K, W]]:
         """A running total for each key; every record sends out the new result, with its key and timestamp."""
         name = self._builder.name_step(step)
-        total_type, description = self._checked_aggregate(how, name)
+        kept_as, description = self._checked_aggregate(how, name)
         check_crossing(self._port)
         self._builder.add(
             Step(
                 name=name,
                 kind="aggregate",
-                make=lambda: RunningAggregate(how, total_type=total_type),
+                make=lambda: RunningAggregate(how, total_type=kept_as),
                 policy=self._builder.policy(on_error, name),
                 parallelism=parallelism,
                 states={TOTAL: description},
@@ -143,14 +143,11 @@ class KeyedStream(Stream[V], Generic[K, V]):
     def _checked_aggregate(self, how: Any, step: StepName) -> tuple[Any, str]:
         """Type of the totals, and its description."""
         where = Where(step=step)
-        missing = [n for n in ("create", "add", "merge", "result") if not callable(getattr(how, n, None))]
-        if isinstance(how, type) or missing:
-            raise JobError(
-                f"aggregate is given {how!r:.80}, which is no aggregate"
-                + (f": it has no {missing[0]}." if missing else " but a class."),
-                remedy="Give an instance, such as Count() or Sum(lambda order: order.cents).",
-                where=where,
-            )
+        try:
+            kind = total_type(how)
+            description = describe_type(kind)
+        except JobError as error:
+            raise JobError(error.message, remedy=error.remedy, where=where) from error
         wanted = parameter_type(how.add, 1)
         if not accepts(wanted, self._port.value_type):
             raise JobError(
@@ -159,17 +156,7 @@ class KeyedStream(Stream[V], Generic[K, V]):
                 remedy="Give an aggregate of the stream's values, or convert them with map before key_by.",
                 where=where,
             )
-        total_type = return_type(how.create)
-        if total_type is None:
-            raise JobError(
-                f"{type(how).__name__} does not say the type of its totals, which are kept as state.",
-                remedy="Annotate the return type of its create, such as def create(self) -> int.",
-                where=where,
-            )
-        try:
-            return total_type, describe_type(total_type)
-        except JobError as error:
-            raise JobError(error.message, remedy=error.remedy, where=where) from error
+        return kind, description
 
 
 def checked_key_type(key_type: Any, step: StepName) -> Any:

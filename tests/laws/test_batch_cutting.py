@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from processor.contracts.policy import Fail, Policy, Skip
 from processor.ids import CheckpointId, StepName
 from processor.operators.aggregates import Count, Sum
+from processor.operators.aggregating_state import AggregatingState
 from processor.operators.chain import ChainExit, ChainLink, ChainNode, ChainRunner
 from processor.operators.context import Context
 from processor.operators.key_by import KeyBy
@@ -27,9 +28,11 @@ from processor.operators.outbox_sink import OutboxSink
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.operators.running_aggregate import RunningAggregate
 from processor.state.declarations import ValueState
+from processor.state.list_state import ListState
+from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import Bench, Recorder, TextSink, batch, rows_of
 
-KINDS = {"total": int, "seen": list[int]}
+KINDS = {"total": int, "seen": list[int], "latest": list[int], "largest": int, "count": int}
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,31 @@ class Everything(KeyedProcess[str, int, tuple[str, int]]):
         context.emit((context.key, time_ms + (self.total.get() or 0)))
         if time_ms == -2:
             raise ValueError("this one")
+
+
+class InEveryKind(KeyedProcess[str, int, tuple[str, int]]):
+    """Every kind of state; raises for -1, half-way through."""
+
+    latest = ListState(int)
+    largest = ReducingState(int, max)
+    count = AggregatingState(Count())
+
+    def on_record(self, value: int, /, context: Context[str, tuple[str, int]]) -> None:
+        self.latest.append(value)
+        self.largest.add(value)
+        if value == 9:
+            self.latest.clear()
+            self.count.clear()
+        if value == -1:
+            raise ValueError("half-way")
+        self.count.add(value)
+        context.emit((context.key, sum(self.latest.get() or []) + (self.largest.get() or 0)))
+        context.timers.at_event_time(value * 2)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int]]) -> None:
+        context.emit((context.key, self.count.get() or 0))
+        self.latest.set([time_ms])
+        self.largest.clear()
 
 
 class Both(KeyedCoProcess[str, int, int, tuple[str, int]]):
@@ -143,6 +171,7 @@ OPERATORS: dict[str, Callable[[], AnyOperator]] = {
     "union": Union,
     "key_by": lambda: KeyBy(fragile_key, type_known=True),
     "process": lambda: KeyedProcessOperator(Everything),
+    "kinds": lambda: KeyedProcessOperator(InEveryKind),
     "count": lambda: RunningAggregate(Count(), total_type=int),
     "sum": lambda: RunningAggregate(Sum[int](fragile), total_type=int),
     "write": lambda: OutboxSink(TextSink()),

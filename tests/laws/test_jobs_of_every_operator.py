@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
-from processor import Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
+from processor import (
+    AggregatingState,
+    Context,
+    Job,
+    KeyedCoProcess,
+    KeyedProcess,
+    ListState,
+    ReducingState,
+    SideOutput,
+    ValueState,
+)
 from processor.operators.aggregates import Count, Keyed, Sum
 from processor.stream.stream import SourceStream
 from processor.testing.laws import (
@@ -30,16 +40,20 @@ LATER_MS = 3_600_000
 
 
 class Everything(KeyedProcess[str, int, int]):
-    """State, timers of both kinds, a side output."""
+    """State of every kind, timers of both kinds, a side output."""
 
     total = ValueState(int)
-    seen = ValueState(list[int])
+    seen = ListState(int)
+    largest = ReducingState(int, max)
+    count = AggregatingState(Count())
     odd = SideOutput(int)
 
     def on_record(self, value: int, /, context: Context[str, int]) -> None:
         total = (self.total.get() or 0) + value
         self.total.set(total)
-        self.seen.set([*(self.seen.get() or []), value][-3:])
+        self.seen.append(value)
+        self.largest.add(value)
+        self.count.add(value)
         context.emit(total)
         if value % 2:
             self.odd.emit(value)
@@ -49,6 +63,8 @@ class Everything(KeyedProcess[str, int, int]):
 
     def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
         context.emit(-sum(self.seen.get() or []))
+        context.emit((self.largest.get() or 0) - (self.count.get() or 0))
+        self.seen.set((self.seen.get() or [])[-3:])
 
 
 class Both(KeyedCoProcess[str, int, int, int]):

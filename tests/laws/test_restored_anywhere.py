@@ -6,6 +6,7 @@ For each key what is put out is equal, in order, and so is the event time that a
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from processor.ids import StepName, SubtaskId, key_groups_of, owner_of
 from processor.operators.aggregates import Count, Sum
+from processor.operators.aggregating_state import AggregatingState
 from processor.operators.context import Context
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.operator import AnyOperator
@@ -28,6 +30,8 @@ from processor.protocol.entries import SubtaskSnapshot
 from processor.records.key_groups import key_group
 from processor.runtime.restoring import restored_operator
 from processor.state.declarations import ValueState
+from processor.state.list_state import ListState
+from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
 
 KEYS = "abcdefgh"
@@ -120,13 +124,42 @@ class RemembersBoth(KeyedCoProcess[str, int, int, Put]):
         return (self.left.get() or 0) - (self.right.get() or 0)
 
 
+class RemembersInEveryKind(KeyedProcess[str, int, Put]):
+    """What each kind of state holds shows in what is put out."""
+
+    latest = ListState(int)
+    largest = ReducingState(int, max)
+    pairs = ReducingState(list[int], operator.add)
+    count = AggregatingState(Count())
+    even = SideOutput(Put)
+
+    def on_record(self, value: int, /, context: Context[str, Put]) -> None:
+        self.latest.append(value)
+        self.largest.add(value)
+        self.pairs.add([value, -value])
+        self.count.add(value)
+        context.emit(Put(context.key, sum(self.latest.get() or []), self.largest.get() or 0))
+        if value == 12:
+            self.latest.clear()
+            self.largest.clear()
+        if value == 11:
+            self.pairs.clear()
+            self.count.clear()
+        context.timers.at_event_time(2 * value)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, Put]) -> None:
+        self.even.emit(Put(context.key, len(self.pairs.get() or []), self.count.get() or 0))
+        self.latest.set(value for value in self.latest.get() or [] if value % 2)
+
+
 OPERATORS: dict[str, Callable[[], AnyOperator]] = {
     "process": lambda: KeyedProcessOperator(Remembers),
+    "kinds": lambda: KeyedProcessOperator(RemembersInEveryKind),
     "connect": lambda: KeyedProcessOperator(RemembersBoth, key_class=str),
     "count": lambda: RunningAggregate(Count(), total_type=int),
     "sum": lambda: RunningAggregate(Sum[int](lambda value: value), total_type=int),
 }
-ONE_INPUT = ("process", "count", "sum")
+ONE_INPUT = ("process", "kinds", "count", "sum")
 
 
 class Subtasks:

@@ -11,6 +11,7 @@ from typing import Any
 from connectors.formats import AnyJson, Avro, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
+    AggregatingState,
     ConnectedStreams,
     Context,
     Count,
@@ -20,6 +21,8 @@ from processor import (
     KeyedCoProcess,
     KeyedProcess,
     KeyedStream,
+    ListState,
+    ReducingState,
     SideOutput,
     Skip,
     Stream,
@@ -102,6 +105,55 @@ def watched() -> Job:
     return job
 
 
+class Largest:
+    """An author's own aggregate."""
+
+    def create(self) -> list[int]:
+        return []
+
+    def add(self, total: list[int], value: Order, /) -> list[int]:
+        return [max([*total, value.cents])]
+
+    def merge(self, left: list[int], right: list[int], /) -> list[int]:
+        return [max([*left, *right])]
+
+    def result(self, total: list[int], /) -> int:
+        return total[0]
+
+
+def longer(left: str, right: str) -> str:
+    return max(left, right, key=len)
+
+
+class Remember(KeyedProcess[str, Click, int]):
+    """Every kind of state."""
+
+    pages = ListState(str)
+    latest_ms = ReducingState(int, max)
+    longest = ReducingState(str, longer)
+    clicks = AggregatingState(Count())
+    time_ms = AggregatingState(Sum[Click](lambda c: c.at_ms))
+    spread = AggregatingState(Largest())
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        self.pages.append(value.page)
+        self.pages.extend(page.lower() for page in [value.page])
+        pages: list[str] | None = self.pages.get()
+        self.pages.set((pages or [])[-3:])
+        self.latest_ms.add(value.at_ms)
+        self.longest.add(value.page)
+        self.clicks.add(value)
+        self.time_ms.add(value)
+        self.spread.add(Order(value.user, 1, value.at_ms))
+        latest_ms: int | None = self.latest_ms.get()
+        clicks: int | None = self.clicks.get()
+        context.emit((latest_ms or 0) + (clicks or 0) + (self.spread.get() or 0))
+        if self.time_ms.get() == 0:
+            self.pages.clear()
+            self.latest_ms.clear()
+            self.clicks.clear()
+
+
 def upper(text: str) -> str:
     return text.upper()
 
@@ -168,22 +220,6 @@ def connected() -> Job:
         "limited-out", KafkaSink("limited", AnyJson())
     )
     return job
-
-
-class Largest:
-    """An author's own aggregate."""
-
-    def create(self) -> list[int]:
-        return []
-
-    def add(self, total: list[int], value: Order, /) -> list[int]:
-        return [max([*total, value.cents])]
-
-    def merge(self, left: list[int], right: list[int], /) -> list[int]:
-        return [max([*left, *right])]
-
-    def result(self, total: list[int], /) -> int:
-        return total[0]
 
 
 def pieces(line: str) -> Iterable[str]:

@@ -8,11 +8,14 @@ import processor
 from connectors.formats import AnyJson, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
+    AggregatingState,
     Context,
     Count,
     Job,
     KeyedCoProcess,
     KeyedProcess,
+    ListState,
+    ReducingState,
     SideOutput,
     Sum,
     ValueState,
@@ -102,6 +105,28 @@ class Careless(KeyedProcess[str, Click, int]):
         context.timers.at_event_time("noon")  # wrong: not milliseconds
         context.key.nope()  # wrong: keys are str
         value.nope()  # wrong: no such field
+
+
+class Forgetful(KeyedProcess[str, Click, int]):
+    pages = ListState(str)
+    latest_ms = ReducingState(int, max)
+    shortest = ReducingState(str, lambda left, right: len(left))  # wrong: folds to an int
+    number = ReducingState(int, str.join)  # wrong: folds str
+    clicks = AggregatingState(Sum[Click](lambda c: c.at_ms))
+    counted = AggregatingState(Count)  # wrong: the class
+    largest = ReducingState(int)  # wrong: without a function
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        self.pages.append(value.at_ms)  # wrong: not a str
+        self.pages.extend([value.at_ms])  # wrong: not of str
+        self.pages.set(value.at_ms)  # wrong: not a list
+        self.pages.get().append(value.page)  # wrong: may be None
+        self.pages.add(value.page)  # wrong: lists have append
+        self.latest_ms.add(value.page)  # wrong: not an int
+        self.latest_ms.set(value.at_ms)  # wrong: nothing to set
+        context.emit(self.latest_ms.get())  # wrong: may be None
+        self.clicks.add(value.page)  # wrong: not a Click
+        value.page.join(self.clicks.get() or 0)  # wrong: an int
 
 
 class Mistyped(KeyedProcess[str, Click, int]):

@@ -9,6 +9,8 @@ import pytest
 from processor.contracts.policy import Skip
 from processor.errors import JobError, Unavailable, UserCodeError
 from processor.ids import CheckpointId, KeyGroupRange
+from processor.operators.aggregates import Count
+from processor.operators.aggregating_state import AggregatingState
 from processor.operators.context import Context, TimeDomain
 from processor.operators.emitted import EMIT_RECORDS_MAX
 from processor.operators.keyed_process import KeyedProcessOperator
@@ -16,6 +18,8 @@ from processor.operators.process_function import KeyedProcess, SideOutput
 from processor.records.elements import MAX_TIME_MS
 from processor.records.key_groups import key_group
 from processor.state.declarations import ValueState
+from processor.state.list_state import ListState
+from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
 
 BACKENDS = pytest.mark.parametrize("backend", ["memory", "rocksdb"])
@@ -296,6 +300,9 @@ class Fragile(KeyedProcess[str, int, int]):
 
     total = ValueState(int)
     seen = ValueState(list[int])
+    items = ListState(int)
+    largest = ReducingState(int, max)
+    count = AggregatingState(Count())
     side = SideOutput(int)
 
     def on_record(self, value: int, /, context: Context[str, int]) -> None:
@@ -304,8 +311,15 @@ class Fragile(KeyedProcess[str, int, int]):
         seen = self.seen.get() or []
         seen.append(value)
         self.seen.set(seen)
+        self.items.append(value)
+        self.items.extend([value, value])
+        self.largest.add(-value)
+        self.count.add(value)
         if value == -3:
             self.total.clear()
+            self.items.set([])
+            self.largest.clear()
+            self.count.clear()
         context.emit(self.total.get() or 0)
         self.side.emit(value)
         context.timers.at_event_time(value)
@@ -321,17 +335,19 @@ class Fragile(KeyedProcess[str, int, int]):
             raise ValueError("two")
 
 
+FRAGILE_KINDS = {"total": int, "seen": list[int], "items": list[int], "largest": int, "count": int}
+
+
 @BACKENDS
 @pytest.mark.parametrize("bad", [-1, -3])
 def test_case_54_a_skipped_record_leaves_no_trace(backend, tmp_path, bad):
     """State, timers and outputs are as if it had never come, whether its key was known before or not."""
-    kinds = {"total": int, "seen": list[int]}
 
     def run(values, keys, name):
         bench = Bench(backend_name=backend, directory=tmp_path / name)
         step = running(Fragile, bench=bench, sides=["side"], policy=Skip())
         step.feed(batch(values, keys=keys, timestamps=[0] * len(values)))
-        contents = bench.contents(step.cut(1), kinds)
+        contents = bench.contents(step.cut(1), FRAGILE_KINDS)
         step.operator.close()
         rows = [row[:3] for row in step.out.rows], [row[:3] for row in step.sides["side"].rows]
         return contents, rows, bench.counted
@@ -348,7 +364,7 @@ def test_a_skipped_timer_leaves_no_trace_and_is_counted():
     step.feed(batch([1, 2, 3], keys=["a", "b", "c"])).watermark(5)
     assert step.out.values == [1, 2, 3, 1, 3]
     assert step.sides["side"].values == [1, 2, 3, 1, 3]
-    contents = bench.contents(step.cut(1), {"total": int, "seen": list[int]})
+    contents = bench.contents(step.cut(1), FRAGILE_KINDS)
     assert contents["total"] == {"a": 1_000, "b": 2, "c": 1_000}
     assert "timers/event" not in contents
     assert bench.counted == {"timers_skipped": 1}

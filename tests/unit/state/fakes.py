@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import decode_key, encode_key, key_group
 from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.declarations import described_states, table_specs
 from processor.state.value_types import describe_type
 
 MAX_PARALLELISM = 16
@@ -184,6 +185,16 @@ class Place:
             token=self._token(),
             restored=restored,
             faults=faults,
+        )
+
+    def request_of(
+        self, function: type, restored: Sequence[StateFile] = (), *, index: int = 0, parallelism: int = 1
+    ) -> KeyedStateRequest:
+        """With the tables of the states a class declares."""
+        return replace(
+            self.request({}, restored, index=index, parallelism=parallelism),
+            tables=table_specs(function),
+            described=described_states(function),
         )
 
     def _token(self) -> Callable[[], str]:

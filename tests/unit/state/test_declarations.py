@@ -11,14 +11,16 @@ import msgspec
 import pytest
 
 from processor.errors import JobError
+from processor.ids import StepName
 from processor.state.declarations import (
     STATES_MAX,
     ValueState,
+    bind,
     declared_states,
     described_states,
     table_specs,
 )
-from processor.state.keyed_view import CurrentKey, Value, bind
+from processor.state.keyed_view import CurrentKey, Value
 from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type, value_type
 from tests.unit.state.fakes import Place, make_backend
@@ -152,7 +154,7 @@ def test_a_bound_instance_reads_and_writes_the_value_of_the_current_key(tmp_path
         Place().request({"first": int, "second": str, "third": list[int]})
     )
     function, cell = Derived(), CurrentKey()
-    bind(function, {name: name for name in declared_states(Derived)}, state, cell)
+    bind(function, state, cell, StepName("step"))
     assert isinstance(function.first, Value)
     for key in ("a", "b"):
         cell.key = normalise_key(key)
