@@ -1,4 +1,4 @@
-"""``processor savepoint``: a checkpoint that stays, in a directory of one's own."""
+"""``processor savepoint``: checkpoints that stay, in directories of one's own; taken, and looked into."""
 
 from __future__ import annotations
 
@@ -8,10 +8,27 @@ from typing import Annotated
 import typer
 
 from processor.cli.options import ConfigOption, JobArgument, SetOption, TimeoutOption
-from processor.cli.reporting import reporting
+from processor.cli.reporting import FELL_SHORT_EXIT_CODE, reporting
+
+app = typer.Typer(
+    name="savepoint",
+    help="Take savepoints of a job, and look into them without it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+PathArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="A savepoint, or the checkpoint directory of a job.")
+]
+StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step that keeps the state.")]
+StateArgument = Annotated[str, typer.Argument(metavar="STATE", help="The name of the state.")]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, metavar="N", help="So many, and no more; all when left out.")
+]
 
 
-def savepoint(
+@app.command()
+def take(
     job: JobArgument,
     to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory to make it in.")],
     config: ConfigOption = None,
@@ -25,3 +42,76 @@ def savepoint(
         wait_ms = timeout_ms(timeout)
         outcome = client_of(job, config, set_, told).savepoint(os.path.abspath(to), wait_ms)
         tell_outcome("savepoint", outcome)
+
+
+@app.command("list")
+def list_(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where savepoints lie beside each other.")],
+) -> None:
+    """The savepoints in a directory, oldest first."""
+    with reporting():
+        from processor.cli.savepoint_text import list_text
+
+        typer.echo(list_text(directory))
+
+
+@app.command()
+def show(path: PathArgument) -> None:
+    """What it holds: its job, states with how many keys and timers, positions, files."""
+    with reporting():
+        from processor.cli.savepoint_text import contents_text
+        from processor.savepoint import open_savepoint
+
+        typer.echo(contents_text(open_savepoint(path)))
+
+
+@app.command()
+def read(path: PathArgument, step: StepArgument, state: StateArgument, limit: LimitOption = None) -> None:
+    """The values of one state, a JSON object with key and value a line."""
+    with reporting():
+        from itertools import islice
+
+        from processor.cli.savepoint_text import value_line
+        from processor.savepoint import open_savepoint
+
+        for key, value in islice(open_savepoint(path).read(step, state), limit):
+            typer.echo(value_line(key, value))
+
+
+@app.command()
+def diff(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The one to compare with.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The one that is compared.")],
+    step: StepArgument,
+    state: StateArgument,
+    limit: LimitOption = None,
+) -> None:
+    """Keys of one state whose values differ, a JSON object a line. The exit code is 1 when there are any."""
+    with reporting():
+        from itertools import islice
+
+        from processor.cli.savepoint_text import changed_line
+        from processor.savepoint import difference, open_savepoint
+
+        found = False
+        for changed in islice(difference(open_savepoint(before), open_savepoint(after), step, state), limit):
+            found = True
+            typer.echo(changed_line(changed))
+        if found:
+            raise typer.Exit(FELL_SHORT_EXIT_CODE)
+
+
+@app.command()
+def verify(path: PathArgument) -> None:
+    """Read every file and compare it with what was written. The exit code is 1 when any is damaged."""
+    with reporting():
+        from processor.cli.savepoint_text import verified_text
+        from processor.savepoint import open_savepoint, verify_files
+
+        savepoint = open_savepoint(path)
+        files = len(savepoint.entry.files())
+        with typer.progressbar(length=files, label="verifying", file=typer.get_text_stream("stderr")) as bar:
+            verified = verify_files(savepoint, lambda _: bar.update(1))
+        typer.echo(verified_text(path, verified))
+        if verified.damage:
+            raise typer.Exit(FELL_SHORT_EXIT_CODE)

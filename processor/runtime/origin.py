@@ -17,8 +17,9 @@ from processor.ids import Attempt, FileRef, JobName, Place, SubtaskId
 from processor.protocol.decisions import is_published
 from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
+from processor.savepoint.opened import open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobDirectory, look_into_directory, make_savepoint_directory
+from processor.storage.directory import JobDirectory, make_savepoint_directory
 from processor.storage.disk import Disk
 from processor.storage.layout import FileKind, file_name
 from processor.storage.retention import refuse_condemned
@@ -72,27 +73,15 @@ class Origin:
 
 def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
     """Raises JobError when there is no savepoint and no published checkpoint at the path."""
-    directory = look_into_directory(Path(path), token=token, disk=disk)
-    if directory is None:
-        raise JobError(
-            f"'{path}' is neither a savepoint nor a job's checkpoint directory.",
-            remedy="Give the directory that 'processor savepoint' wrote, or one below a checkpoint.directory.",
-        )
-    log = DecisionLog(directory.log)
-    view = log.read_all()
-    entry = view.newest()
-    if entry is None:
-        raise JobError(
-            f"'{path}' holds no whole checkpoint: a savepoint without its last file is not one.",
-            remedy="Take the savepoint again.",
-        )
-    if not is_published(entry, log.published()):
+    opened = open_savepoint(path, token=token, disk=disk)
+    view, entry = opened.view, opened.entry
+    if not is_published(entry, opened.log.published()):
         raise JobError(
             f"checkpoint {entry.checkpoint} in '{path}' has output that is not published yet.",
             remedy="Start its job once, or publish it with 'processor outbox publish'; then start from it.",
         )
     refuse_condemned(view, entry)
-    return Origin(files=directory.files, entry=entry, moves=view.newest_seal() is not None)
+    return Origin(files=opened.directory.files, entry=entry, moves=view.newest_seal() is not None)
 
 
 def write_savepoint(

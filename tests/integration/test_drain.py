@@ -114,7 +114,7 @@ def test_r24_a_drained_savepoint_is_refused_and_an_earlier_one_is_not(kafka: str
     scenario.feed(RECORDS)
     with scenario.running() as process:
         scenario.drain(process)
-        said = scenario.command("savepoint", "--to", str(early), about=scenario.job_name)
+        said = scenario.command("savepoint", "take", "--to", str(early), about=scenario.job_name)
         assert said.code == 0, said
         said = scenario.command("stop", "--drain", "--savepoint", str(late), about=scenario.job_name)
         assert said.code == 0, said

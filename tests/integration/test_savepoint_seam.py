@@ -127,7 +127,7 @@ def test_r03_a_rewind_behind_published_output_is_refused_unless_duplicates_are_a
     process.start()
     try:
         scenario.drain(process)
-        said = scenario.command("savepoint", "--to", str(savepoint), about=scenario.job_name)
+        said = scenario.command("savepoint", "take", "--to", str(savepoint), about=scenario.job_name)
         assert said.code == 0, said
         assert said.out.splitlines()[-1] == str(savepoint)
         scenario.feed(RECORDS, first=RECORDS, seed=2, own_keys=True)

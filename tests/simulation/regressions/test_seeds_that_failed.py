@@ -32,7 +32,10 @@ FAILED_ONCE = {
         "bounded",
         2993,
     ): "a branch that was left took the place of an ancestor: unit/storage/test_retention, test_r03_r07_…",
-    ("shrink-overtaken", 3539): "a process that had been replaced shut out its heirs and died: nobody was left",
+    (
+        "shrink-overtaken",
+        3539,
+    ): "a process that had been replaced shut out its heirs and died: nobody was left",
     ("timers-overtaken", 3130): "the operator stopped a job while it still had records in flight",
     ("timers", 19): "timestamps more than an hour ahead of the brokers are refused for good",
 }

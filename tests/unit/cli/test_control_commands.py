@@ -56,7 +56,7 @@ def test_status_for_programs_is_an_object(ask, job):
 
 def test_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask, job, tmp_path):
     job.outcome = Outcome(checkpoint=CheckpointId(9), path="/somewhere/savepoint-9")
-    result = ask("savepoint", "counts", "--to", "mine")
+    result = ask("savepoint", "take", "counts", "--to", "mine")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["savepoint: checkpoint 9", "/somewhere/savepoint-9"]
     assert job.asked.get()[:2] == ("savepoint", os.path.join(os.getcwd(), "mine"))
@@ -78,14 +78,14 @@ def test_r24_a_drain_is_asked_for_by_name(ask, job):
 
 def test_a_refused_request_exits_with_1_and_the_reason(ask, job):
     job.outcome = Outcome(refused="one is under way")
-    result = ask("savepoint", "counts", "--to", "/s")
+    result = ask("savepoint", "take", "counts", "--to", "/s")
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr == "error: savepoint was refused: one is under way\n"
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status", "other"), ("stop", "other"), ("savepoint", "other", "--to", "/s")]
+    "arguments", [("status", "other"), ("stop", "other"), ("savepoint", "take", "other", "--to", "/s")]
 )
 def test_without_a_running_job_the_error_names_it_and_exits_with_69(ask, job, arguments):
     result = ask(*arguments)

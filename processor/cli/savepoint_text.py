@@ -1,0 +1,78 @@
+"""What a savepoint holds, as text for people and as lines of JSON for programs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from processor.cli.checkpoint_text import show_text
+from processor.cli.table import aligned
+from processor.errors import JobError, ProcessorError
+from processor.savepoint import Changed, Savepoint, Verified, open_savepoint
+from processor.settings.units import size_text
+
+
+def list_text(directory: str) -> str:
+    """One line for each savepoint right below a directory. Raises JobError when that is no directory."""
+    if not os.path.isdir(directory):
+        raise JobError(f"'{directory}' is no directory.", remedy="Give the one that savepoints lie in.")
+    found = []
+    for name in os.listdir(directory):
+        try:
+            savepoint = open_savepoint(os.path.join(directory, name))
+        except ProcessorError:
+            continue  # something else, or one that was never finished
+        entry = savepoint.entry
+        found.append((entry.taken_ms, name, entry))
+    if not found:
+        return f"there are no savepoints in '{directory}'"
+    rows = [
+        (name, entry.job, f"checkpoint {entry.checkpoint}", size_text(sum(f.bytes for f in entry.files())))
+        for _, name, entry in sorted(found, key=lambda each: each[:2])
+    ]
+    return "\n".join(aligned([("NAME", "JOB", "OF", "SIZE"), *rows]))
+
+
+def contents_text(savepoint: Savepoint) -> str:
+    """Everything but the values themselves. Reads all state, to count it."""
+    entry = savepoint.entry
+    rows = [("STEP", "STATE", "TYPE", "KEYS")]
+    for held in savepoint.states:
+        keys = sum(1 for _ in savepoint.read(held.step, held.name, msgspec.Raw))
+        rows.append((held.step, held.name, held.kind, f"{keys:,}"))
+    for step in sorted(entry.shape.stateful):
+        timers = sum(1 for _ in savepoint.timers(step))
+        if timers:
+            rows.append((step, "timers", "-", f"{timers:,}"))
+    head = "\n".join(aligned([("job", entry.job), ("size", size_text(sum(f.bytes for f in entry.files())))]))
+    states = "\n".join(aligned(rows)) if len(rows) > 1 else "no state"
+    return f"{head}\n\n{states}\n\n{show_text(entry, savepoint.log.published())}"
+
+
+def value_line(key: Any, value: Any) -> str:
+    """One key with its value; bytes are in base64."""
+    return _json({"key": key, "value": value})
+
+
+def changed_line(changed: Changed) -> str:
+    """What one key was and is; what it lacks in one of the two is left out."""
+    line = {"key": changed.key}
+    if changed.was_there:
+        line["before"] = changed.before
+    if changed.is_there:
+        line["after"] = changed.after
+    return _json(line)
+
+
+def verified_text(path: str, verified: Verified) -> str:
+    """Which files are damaged, or that none is."""
+    read = f"{verified.files} files, {size_text(verified.bytes)}"
+    if not verified.damage:
+        return f"'{path}' is whole: {read}"
+    return "\n".join([f"'{path}' is damaged ({read}):", *(f"  {what}" for what in verified.damage)])
+
+
+def _json(line: dict[str, Any]) -> str:
+    return msgspec.json.encode(line, enc_hook=str).decode()

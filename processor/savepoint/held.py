@@ -1,0 +1,72 @@
+"""Keyed state as a checkpoint holds it: its files, each with what changed after the one before, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from processor.contracts.file_store import FileStore
+from processor.contracts.snapshot_format import REMOVED
+from processor.ids import KeyGroupRange, StepName
+from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
+from processor.records.batch import Key
+from processor.state.stored_keys import StoredKey, author_key, normalise_key
+from processor.storage.snapshot_file import SnapshotBlock, read_snapshot, read_snapshot_header
+
+
+def held_values(
+    entry: CheckpointEntry, files: FileStore, step: StepName, state: str, kind: Any
+) -> Iterator[tuple[Key, Any]]:
+    """Every key with its value, subtask by subtask, of which each is read whole before its first is handed out.
+
+    Raises DamagedFile by name; JobError for values that cannot be read as ``kind``.
+    """
+    for subtask in entry.subtasks:
+        held: dict[StoredKey, Any] = {}
+        for block in _blocks(entry, files, subtask, step, state, kind):
+            keys = map(normalise_key, block.keys)
+            if block.table == state:
+                held.update(zip(keys, block.values, strict=True))
+            else:
+                for key in keys:
+                    held.pop(key, None)
+        for stored, value in held.items():
+            yield author_key(stored), value
+
+
+def held_times(
+    entry: CheckpointEntry, files: FileStore, step: StepName, table: str
+) -> Iterator[tuple[int, Key]]:
+    """(time in ms, key) of every timer of one of TIMER_TABLES. Raises DamagedFile by name."""
+    for subtask in entry.subtasks:
+        held: dict[tuple[int, StoredKey], None] = {}
+        for block in _blocks(entry, files, subtask, step, table, int):
+            timers = zip(block.values, map(normalise_key, block.keys), strict=True)
+            if block.table == table:
+                held.update(dict.fromkeys(timers))
+            else:
+                for timer in timers:
+                    held.pop(timer, None)
+        for time_ms, stored in held:
+            yield time_ms, author_key(stored)
+
+
+def _blocks(
+    entry: CheckpointEntry, files: FileStore, subtask: SubtaskSnapshot, step: StepName, table: str, kind: Any
+) -> Iterator[SnapshotBlock]:
+    """Blocks of a table and of what was removed from it, in the order of the files."""
+    everything = KeyGroupRange(0, entry.shape.max_parallelism)
+    for held in files_of(subtask, step):
+        tables = read_snapshot_header(files, held.file).tables
+        codecs: dict[str, Any] = {each.name: msgspec.Raw for each in tables}
+        codecs |= {table: kind, table + REMOVED: int}  # of timers that are gone, their times
+        for block in read_snapshot(files, held.file, everything, codecs):
+            if block.table in (table, table + REMOVED):
+                yield block
+
+
+def files_of(subtask: SubtaskSnapshot, step: StepName) -> Sequence[StateFile]:
+    """The files of a step in one subtask, in order."""
+    return [held for held in subtask.keyed if held.step == step]

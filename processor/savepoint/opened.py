@@ -1,0 +1,111 @@
+"""A savepoint, or the directory of a job, opened for looking: nothing is written, and nobody is disturbed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from processor.contracts.snapshot_format import TIMER_TABLES
+from processor.errors import JobError
+from processor.ids import StepName
+from processor.protocol.decisions import LogView
+from processor.protocol.entries import CheckpointEntry
+from processor.records.batch import Key
+from processor.savepoint.held import held_times, held_values
+from processor.storage.decision_log import DecisionLog
+from processor.storage.directory import JobDirectory, look_into_directory
+from processor.storage.disk import Disk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldState:
+    """A declared state of a step."""
+
+    step: str
+    name: str
+    kind: str
+    """Description of the type of its values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTimer:
+    """A timer that has yet to fire."""
+
+    key: Key
+    time_ms: int
+    event_time: bool
+    """By event time; else by processing time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """What a savepoint holds. The job's code is not needed: values come as msgpack has them (records as dicts),
+    unless their type is given."""
+
+    directory: JobDirectory = field(repr=False)
+    log: DecisionLog = field(repr=False)
+    view: LogView = field(repr=False)
+    entry: CheckpointEntry
+
+    @property
+    def states(self) -> tuple[HeldState, ...]:
+        """Of all steps, by step and name."""
+        return tuple(
+            HeldState(step=step, name=name, kind=kind)
+            for step, states in sorted(self.entry.shape.stateful.items())
+            for name, kind in sorted(states.items())
+        )
+
+    def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
+        """Every key with its value, in no order to rely on; ``kind`` is the type to read values as.
+
+        The values of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
+        those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
+        """
+        if not any(held.step == step and held.name == state for held in self.states):
+            there = ", ".join(f"{held.step}/{held.name}" for held in self.states) or "none"
+            raise JobError(
+                f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
+                remedy=f"Choose one of those that are there: {there}.",
+            )
+        return held_values(self.entry, self.directory.files, StepName(step), state, kind)
+
+    def timers(self, step: str) -> Iterator[HeldTimer]:
+        """Every timer of a step, by time within each of its subtasks. Raises like ``read``."""
+        if step not in self.entry.shape.stateful:
+            there = ", ".join(sorted(self.entry.shape.stateful)) or "none"
+            raise JobError(
+                f"there is no step '{step}' with state in '{self.directory.path}'.",
+                remedy=f"Choose one of those that are there: {there}.",
+            )
+        event, _ = TIMER_TABLES
+        for table in TIMER_TABLES:
+            for time_ms, key in held_times(self.entry, self.directory.files, StepName(step), table):
+                yield HeldTimer(key=key, time_ms=time_ms, event_time=table == event)
+
+
+def open_savepoint(
+    path: str, *, token: Callable[[], str] = secrets.token_hex, disk: Disk | None = None
+) -> Savepoint:
+    """Open the savepoint, or the newest checkpoint in the job's directory, at ``path``.
+
+    Raises JobError when there is none; Unavailable.
+    """
+    directory = look_into_directory(Path(path), token=token, disk=disk)
+    if directory is None:
+        raise JobError(
+            f"'{path}' is neither a savepoint nor a job's checkpoint directory.",
+            remedy="Give the directory that 'processor savepoint take' wrote, or one below a checkpoint.directory.",
+        )
+    log = DecisionLog(directory.log)
+    view = log.read_all()
+    entry = view.newest()
+    if entry is None:
+        raise JobError(
+            f"'{path}' holds no whole checkpoint: a savepoint without its last file is not one.",
+            remedy="Take the savepoint again.",
+        )
+    return Savepoint(directory=directory, log=log, view=view, entry=entry)

@@ -1,0 +1,69 @@
+"""A job that keeps counts and timers, stopped: its directory is what the tests look into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from processor.operators.context import Context
+from processor.operators.process_function import KeyedProcess
+from processor.state.declarations import ValueState
+from processor.stream.job import Job
+from tests.unit.runtime.kit import JobRun
+from tests.unit.task.kit import ListSource, MemorySink
+
+FAR_MS = 4_000_000_000_000
+"""A processing time that does not come while a test runs."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What is kept for each key."""
+
+    count: int
+    last: str
+
+
+class Count(KeyedProcess[str, str, str]):
+    """Counts words by their first letter; forgets a letter at the word ``letter-``."""
+
+    seen = ValueState(Seen)
+    length = ValueState(int)
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        if value.endswith("-"):
+            self.seen.clear()
+            return
+        seen = self.seen.get()
+        self.seen.set(Seen(1 if seen is None else seen.count + 1, value))
+        self.length.set(len(value))
+        context.timers.at_processing_time(FAR_MS + ord(value[0]))
+
+
+def counting(run: JobRun) -> Job:
+    job = Job("words")
+    words = job.read("read", run.source)
+    words.key_by("by-letter", lambda word: word[0]).process("count", Count).write(
+        "out", MemorySink(run.outside)
+    )
+    return job
+
+
+def stopped(root: Path, *rounds: Sequence[str]) -> Path:
+    """The directory of the job after it has read so many words, stopped after each round."""
+    source = ListSource({"lines/0": []}, bounded=False)
+    run = JobRun(root, source=source, build=counting, parallelism=2, checkpoint={"interval": "10m"})
+    for words in rounds:
+        source.records["lines/0"] += words
+        polls = 0
+
+        def on_poll() -> None:
+            nonlocal polls
+            polls += 1
+            run.signals.asked = polls > 20
+
+        run.signals.asked = False
+        source.on_poll = on_poll
+        assert run.run() == 0
+    return run.directory.path

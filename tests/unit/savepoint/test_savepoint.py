@@ -1,0 +1,103 @@
+"""What a savepoint holds, read without the job (C8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from processor.errors import JobError
+from processor.savepoint import Changed, HeldState, HeldTimer, difference, open_savepoint, verify_files
+from tests.unit.savepoint.kept import FAR_MS, Seen, stopped
+
+FIRST = ["apple", "bee", "axe"]
+THEN = ["cat", "b-", "ace"]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return str(stopped(tmp_path_factory.mktemp("words"), FIRST, THEN))
+
+
+def test_c8_it_names_its_states_with_their_types(kept):
+    assert open_savepoint(kept).states == (
+        HeldState(step="count", name="length", kind="int"),
+        HeldState(step="count", name="seen", kind="Seen(count: int, last: str)"),
+    )
+
+
+def test_c8_values_are_read_over_all_files_without_their_type_or_with_it(kept):
+    savepoint = open_savepoint(kept)
+    assert len([s for s in savepoint.entry.subtasks for _ in s.keyed]) > 2, "of whole files and of changes"
+    assert dict(savepoint.read("count", "seen")) == {
+        "a": {"count": 3, "last": "ace"},
+        "c": {"count": 1, "last": "cat"},
+    }
+    assert dict(savepoint.read("count", "seen", Seen))["a"] == Seen(3, "ace")
+    assert dict(savepoint.read("count", "length")) == {"a": 3, "b": 3, "c": 3}
+
+
+def test_c8_timers_that_have_yet_to_fire_are_there(kept):
+    found = sorted(open_savepoint(kept).timers("count"), key=lambda timer: timer.time_ms)
+    assert found == [
+        HeldTimer(key=key, time_ms=FAR_MS + ord(key), event_time=False) for key in ("a", "b", "c")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("look", "named"),
+    [
+        (lambda savepoint: savepoint.read("count", "sum"), "count/length, count/seen"),
+        (lambda savepoint: savepoint.read("by-letter", "seen"), "count/length, count/seen"),
+        (lambda savepoint: list(savepoint.timers("read")), "those that are there: count"),
+    ],
+)
+def test_c8_what_is_not_there_is_an_error_that_names_what_is(kept, look, named):
+    with pytest.raises(JobError, match=named):
+        look(open_savepoint(kept))
+
+
+def test_c8_values_of_another_type_are_an_error(kept):
+    with pytest.raises(JobError, match="cannot be read as the type"):
+        list(open_savepoint(kept).read("count", "seen", int))
+
+
+def test_c8_a_path_that_is_no_savepoint_is_an_error(tmp_path):
+    with pytest.raises(JobError, match="neither a savepoint nor"):
+        open_savepoint(str(tmp_path))
+
+
+def test_c8_two_are_compared_key_by_key(tmp_path):
+    before = open_savepoint(str(stopped(tmp_path / "before", FIRST)))
+    after = open_savepoint(str(stopped(tmp_path / "after", FIRST, THEN)))
+    found: dict[Any, Changed] = {
+        changed.key: changed for changed in difference(before, after, "count", "seen")
+    }
+    assert found == {
+        "a": Changed(
+            key="a",
+            before={"count": 2, "last": "axe"},
+            after={"count": 3, "last": "ace"},
+            was_there=True,
+            is_there=True,
+        ),
+        "b": Changed(key="b", before={"count": 1, "last": "bee"}, after=None, was_there=True, is_there=False),
+        "c": Changed(key="c", before=None, after={"count": 1, "last": "cat"}, was_there=False, is_there=True),
+    }
+    assert list(difference(before, before, "count", "seen")) == []
+
+
+def test_c8_every_damaged_file_is_found_and_the_others_are_still_looked_at(tmp_path):
+    path = stopped(tmp_path, FIRST)
+    savepoint = open_savepoint(str(path))
+    refs = savepoint.entry.files()
+    assert verify_files(savepoint).damage == ()
+    (path / "files" / refs[0].name).write_bytes(b"else")
+    (path / "files" / refs[1].name).unlink()
+    looked_at: list[str] = []
+    verified = verify_files(savepoint, lambda ref: looked_at.append(ref.name))
+    assert looked_at == [ref.name for ref in refs]
+    assert (verified.files, verified.bytes) == (len(refs), sum(ref.bytes for ref in refs))
+    assert len(verified.damage) == 2
+    assert refs[0].name in verified.damage[0]
+    assert "is missing" in verified.damage[1]
