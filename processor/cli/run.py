@@ -40,6 +40,14 @@ def run(
         bool,
         typer.Option("--accept-duplicates", help="Rewind although later output is already published."),
     ] = False,
+    dropped_state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-dropped-state",
+            metavar="STEP",
+            help="Forget the state of a step that the job no longer has; may be given several times.",
+        ),
+    ] = None,
 ) -> None:
     """Run a job until it ends or is stopped, going on from its newest checkpoint."""
     with reporting() as told:
@@ -67,6 +75,7 @@ def run(
             request=request,
             take_over=take_over,
             accept_duplicates=accept_duplicates,
+            dropped_state=frozenset(dropped_state or ()),
         )
         code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
         raise typer.Exit(code)

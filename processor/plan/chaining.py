@@ -118,4 +118,5 @@ def _shape(graph: JobGraph, chains: Mapping[StepName, Chain]) -> JobShape:
         max_parallelism=graph.max_parallelism,
         parallelism={name: chain.parallelism for name, chain in chains.items()},
         stateful={step.name: dict(step.states) for step in graph.steps.values() if step.states},
+        sources=tuple(sorted(step.name for step in graph.steps.values() if step.source is not None)),
     )

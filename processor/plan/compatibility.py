@@ -32,8 +32,10 @@ def check_restore(
 ) -> None:
     """Whether state of ``checkpoint`` can be given to ``job``.
 
-    Steps may be added, and steps without state removed, renamed and moved; the parallelism may change.
-    ``dropped`` names steps whose state may be forgotten.
+    Steps may be added, and steps that neither read nor have state removed, renamed and moved; the parallelism
+    may change. ``dropped`` names steps whose state and positions may be forgotten: those that the job has no
+    more. Of a step that it has, nothing is: the same start, repeated after a crash, would forget what was kept
+    since.
 
     Raises: JobError that lists everything that does not fit, with what the job and the checkpoint have.
     """
@@ -43,10 +45,16 @@ def check_restore(
             f"max_parallelism is {job.max_parallelism} in the job and {checkpoint.max_parallelism} in the "
             "checkpoint, and state cannot move between numbers of key groups"
         )
+    for step in checkpoint.sources:
+        if step not in job.sources and step not in dropped:
+            problems.append(
+                f"step '{step}' reads in the checkpoint and not in the job: its positions would be forgotten, and "
+                "under another name its records would be read again"
+            )
     for step, states in sorted(checkpoint.stateful.items()):
-        if step in dropped:
-            continue
         if step not in job.stateful:
+            if step in dropped:
+                continue
             problems.append(
                 f"step '{step}' has state in the checkpoint ({_listed(states)}) and none in the job"
             )
@@ -65,7 +73,8 @@ def check_restore(
     if problems:
         raise JobError(
             "the checkpoint does not fit the job: " + "; ".join(problems) + ".",
-            remedy="Give the job back what the checkpoint has, or start without it by --fresh.",
+            remedy="Give the job back what the checkpoint has; forget what steps held that it no longer has by "
+            "--allow-dropped-state STEP; or start without any of it by --fresh.",
         )
 
 

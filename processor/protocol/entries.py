@@ -148,6 +148,8 @@ class JobShape:
     """Of every chain, by its first step."""
     stateful: Mapping[StepName, Mapping[str, str]]
     """Steps with state and their states with a description of the type."""
+    sources: tuple[StepName, ...] = ()
+    """Steps that read, whose positions a checkpoint holds; sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

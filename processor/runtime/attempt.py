@@ -174,6 +174,7 @@ class RunningAttempt:
                 chance=parts.chance,
                 faults=parts.faults,
                 say=parts.say,
+                dropped=frozenset(map(StepName, options.dropped_state)),
             )
         )
         identity = JobIdentity(job=parts.plan.job, shape=parts.plan.shape, sinks=sinks)

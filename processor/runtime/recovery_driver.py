@@ -9,7 +9,7 @@ from typing import assert_never
 from processor.contracts.chance import Chance
 from processor.errors import DamagedFile, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
-from processor.ids import Attempt, Incarnation, Marker, PublisherId
+from processor.ids import Attempt, Incarnation, Marker, PublisherId, StepName
 from processor.invariant import invariant
 from processor.plan.compatibility import check_restore
 from processor.plan.execution import ExecutionPlan
@@ -73,6 +73,8 @@ class RecoveryParts:
     chance: Chance
     faults: FaultHook
     say: Log
+    dropped: frozenset[StepName]
+    """Steps whose state may be forgotten, if the job has them no more."""
 
 
 class RecoveryDriver:
@@ -109,7 +111,7 @@ class RecoveryDriver:
             case VerifyFiles(entry=entry):
                 return self._verify(entry)
             case CheckFits(shape=shape):
-                check_restore(self._parts.plan.shape, shape)
+                check_restore(self._parts.plan.shape, shape, dropped=self._parts.dropped)
                 return Fits()
             case PublishAll():
                 return self._publish_all(action)

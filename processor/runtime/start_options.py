@@ -19,3 +19,5 @@ class StartOptions:
     """The incarnation whose markers may be taken over although the log is of another one (R2)."""
     accept_duplicates: bool = False
     """Allow a rewind behind output that is already published into the same topics (R3)."""
+    dropped_state: frozenset[str] = frozenset()
+    """Steps that the job no longer has, and whose state it may be started without (C5)."""

@@ -143,6 +143,7 @@ def test_the_plan_knows_its_sinks_sources_and_shape():
         max_parallelism=16,
         parallelism={StepName("read"): 4, StepName("count"): 4, StepName("out"): 1},
         stateful={StepName("count"): {"total": "int"}},
+        sources=(StepName("read"),),
     )
 
 

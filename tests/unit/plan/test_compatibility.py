@@ -51,6 +51,22 @@ def test_a_removed_step_with_state_is_refused_with_what_it_holds_unless_dropped_
     check_restore(job, CHECKPOINT, dropped={COUNT})
 
 
+def test_c5_a_removed_or_renamed_source_is_refused_unless_dropped_by_name():
+    read, other = StepName("read"), StepName("other")
+    checkpoint = replace(CHECKPOINT, sources=(read,))
+    check_restore(replace(CHECKPOINT, sources=(other, read)), checkpoint)
+    job = replace(CHECKPOINT, sources=(other,))
+    with pytest.raises(JobError, match="step 'read' reads in the checkpoint and not in the job"):
+        check_restore(job, checkpoint)
+    check_restore(job, checkpoint, dropped={read})
+
+
+def test_c5_of_a_step_that_is_still_there_nothing_is_dropped():
+    """The same command, run again after a crash, would otherwise forget what the step has kept since."""
+    job = replace(CHECKPOINT, stateful={**CHECKPOINT.stateful, COUNT: {"other": "str"}})
+    assert "state 'total' of step 'count'" in refused(job, dropped={COUNT})
+
+
 def test_a_changed_type_is_refused_with_both_types():
     job = replace(CHECKPOINT, stateful={**CHECKPOINT.stateful, COUNT: {"total": "str"}})
     assert "state 'total' of step 'count' is str in the job and int in the checkpoint" in refused(job)

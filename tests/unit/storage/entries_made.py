@@ -181,6 +181,7 @@ shapes = st.builds(
     max_parallelism=counts,
     parallelism=st.dictionaries(names, counts, max_size=2),
     stateful=st.dictionaries(names, descriptions, max_size=2),
+    sources=few(names),
 )
 common = {
     "place": counts.map(Place),
