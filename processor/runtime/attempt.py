@@ -222,7 +222,7 @@ class RunningAttempt:
             attempt=recovered.attempt,
             subtasks=frozenset(subtasks(parts.plan)),
             recovered=recovered,
-            policy=_policy(parts.settings, parts.chance),
+            policy=checkpoint_policy(parts.settings, parts.chance),
             statistics=parts.statistics,
         )
         retention = Retention(
@@ -342,7 +342,8 @@ class RunningAttempt:
             self._closing.close()
 
 
-def _policy(settings: Settings, chance: Chance) -> CheckpointPolicy:
+def checkpoint_policy(settings: Settings, chance: Chance) -> CheckpointPolicy:
+    """How an attempt paces its checkpoints; the wait for the first is drawn (A3)."""
     checkpoint = settings.checkpoint
     first_ms = chance.below(min(checkpoint.initial_delay_max, checkpoint.interval) + 1)
     return CheckpointPolicy(

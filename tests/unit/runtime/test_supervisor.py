@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
+from processor.contracts.chance import Chance
 from processor.contracts.job_control import Outcome
 from processor.errors import JobError, LogConflict, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint, no_faults
@@ -15,6 +17,7 @@ from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
 from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
+from processor.runtime.attempt import checkpoint_policy
 from processor.runtime.origin import open_origin, write_savepoint
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
 from processor.state.declarations import ValueState
@@ -556,3 +559,23 @@ def test_r02_an_emptied_directory_is_not_taken_for_a_fresh_start(tmp_path):
     incarnation = run.log.read_all().incarnation
     assert isinstance(incarnation, str)
     assert other.run(take_over=str(Incarnation(incarnation))) == 0
+
+
+@pytest.mark.parametrize(
+    ("interval", "initial_delay_max", "bound_ms"),
+    [("1s", "300ms", 300), ("200ms", "1s", 200), ("1s", "0ms", 0)],
+)
+def test_a03_the_first_checkpoint_waits_for_a_moment_that_is_drawn(
+    tmp_path, interval, initial_delay_max, bound_ms
+):
+    """So that jobs started together do not write together; never longer than the interval."""
+    run = JobRun(tmp_path, checkpoint={"interval": interval, "initial_delay_max": initial_delay_max})
+    limits: list[int] = []
+
+    class Drawn:
+        def below(self, limit: int) -> int:
+            limits.append(limit)
+            return limit - 1
+
+    policy = checkpoint_policy(run.settings, cast(Chance, Drawn()))
+    assert (limits, policy.pacing.initial_delay_ms) == ([bound_ms + 1], bound_ms)
