@@ -23,9 +23,23 @@ class TableSpec:
     name: str
     kind: Any
     """A type msgspec can encode and decode."""
+    mapped: bool = False
+    """Under each key there are entries with keys of their own, each with a value of this type."""
 
 
-class KeyedTable(Protocol[T]):
+class KeptTable(Protocol):
+    """Values as they are kept: the objects themselves, or their bytes where they can be changed in place."""
+
+    def kept(self, key: Any) -> Any:
+        """What is kept there; None: nothing."""
+        ...
+
+    def keep(self, key: Any, kept: Any) -> None:
+        """Keep this instead; None removes."""
+        ...
+
+
+class KeyedTable(KeptTable, Protocol[T]):
     """Values by key. Absent is None from ``get``; falsy and empty values are values like any other.
 
     Keys are given in stored form: a step calls ``state.stored_keys.normalise`` once on the keys of a batch.
@@ -38,12 +52,12 @@ class KeyedTable(Protocol[T]):
 
     def remove(self, key: Key) -> None: ...
 
-    def kept(self, key: Key) -> Any:
-        """What is kept for the key: the value, or its bytes where it can be changed in place. None: absent."""
-        ...
 
-    def keep(self, key: Key, kept: Any) -> None:
-        """Keep this instead; None removes."""
+class MapTable(KeptTable, Protocol):
+    """Maps by key. The place of an entry is (key, the entry's key), both in stored form."""
+
+    def entries(self, key: Any) -> list[tuple[Any, Any]]:
+        """All entries of one key: the entry's key in stored form, and what is kept. In no particular order."""
         ...
 
 
@@ -51,6 +65,8 @@ class Tables(Protocol):
     """The tables of a step by the names of its states."""
 
     def table(self, name: str) -> KeyedTable[Any]: ...
+
+    def map_table(self, name: str) -> MapTable: ...
 
 
 class Timers(Protocol):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from processor.contracts.state_store import KeyedState, KeyedTable
+from processor.contracts.state_store import KeptTable, KeyedState, KeyedTable, MapTable
 from processor.records.batch import Key
+
+_Written = list[tuple[KeptTable, Any, Any]]
+"""Where, and what was kept there before."""
 
 
 class UndoLog:
@@ -16,11 +19,15 @@ class UndoLog:
 
     def __init__(self, state: KeyedState) -> None:
         self._state = state
-        self._written: list[tuple[KeyedTable[Any], Key, Any]] = []
+        self._written: _Written = []
 
     def table(self, name: str) -> KeyedTable[Any]:
         """The table of that name, written through this log."""
         return _LoggedTable(self._state.table(name), self._written)
+
+    def map_table(self, name: str) -> MapTable:
+        """Likewise for maps."""
+        return _LoggedMap(self._state.map_table(name), self._written)
 
     def keep(self) -> None:
         """The record is done: its writes stay."""
@@ -33,24 +40,40 @@ class UndoLog:
         self._written.clear()
 
 
-class _LoggedTable:
-    __slots__ = ("_inner", "_written", "get", "kept")
+class _Logged:
+    __slots__ = ("_table", "_written", "kept")
 
-    def __init__(self, inner: KeyedTable[Any], written: list[tuple[KeyedTable[Any], Key, Any]]) -> None:
-        self._inner = inner
+    def __init__(self, table: KeptTable, written: _Written) -> None:
+        self._table = table
         self._written = written
-        self.get = inner.get
-        self.kept = inner.kept
+        self.kept = table.kept
+
+    def keep(self, key: Any, kept: Any) -> None:
+        before = self.kept(key)
+        self._table.keep(key, kept)
+        self._written.append((self._table, key, before))
+
+
+class _LoggedTable(_Logged):
+    __slots__ = ("_put", "get")
+
+    def __init__(self, table: KeyedTable[Any], written: _Written) -> None:
+        super().__init__(table, written)
+        self.get = table.get
+        self._put = table.put
 
     def put(self, key: Key, value: Any) -> None:
         before = self.kept(key)
-        self._inner.put(key, value)
-        self._written.append((self._inner, key, before))
+        self._put(key, value)
+        self._written.append((self._table, key, before))
 
     def remove(self, key: Key) -> None:
         self.keep(key, None)
 
-    def keep(self, key: Key, kept: Any) -> None:
-        before = self.kept(key)
-        self._inner.keep(key, kept)
-        self._written.append((self._inner, key, before))
+
+class _LoggedMap(_Logged):
+    __slots__ = ("entries",)
+
+    def __init__(self, table: MapTable, written: _Written) -> None:
+        super().__init__(table, written)
+        self.entries = table.entries

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from processor.contracts.completion import Completion
 from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotFormat, SnapshotWriter
-from processor.contracts.state_store import KeyedStateRequest, KeyedTable, TableSpec
+from processor.contracts.state_store import KeyedStateRequest, KeyedTable, MapTable, TableSpec
 from processor.fault_points import FaultPoint
 from processor.ids import CheckpointId, FileRef
 from processor.invariant import invariant
@@ -20,6 +20,8 @@ from processor.protocol.entries import StateFile
 from processor.records.batch import Key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import FrozenPart, StoreTable
+from processor.state.map_cache import MapCache
+from processor.state.map_values import MapValues
 from processor.state.memory_store import TimerTable
 from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import (
@@ -33,6 +35,8 @@ from processor.state.snapshot import (
 from processor.state.timers import StepTimers, TimerQueue
 from processor.state.value_types import ValueType, value_type
 
+AnyFront: TypeAlias = BatchCache | MemoryValues | MapValues
+
 
 class StoredTable(StoreTable, BlockSource, Protocol):
     """One table as the completion's thread sees it."""
@@ -42,19 +46,24 @@ class StoredTable(StoreTable, BlockSource, Protocol):
         """The type with which a snapshot's values are to be read for it."""
         ...
 
+    @property
+    def removed_as(self) -> Any:
+        """Likewise for entries that are no longer there."""
+        ...
+
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
         """Take entries of a snapshot, before the first record; they replace what is there."""
         ...
 
-    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
-        """Entries that are no longer there; for timers the values are their times."""
+    def forget(self, keys: list[Key], values: Iterable[Any]) -> None:
+        """Entries that are no longer there; for timers the values are their times, for maps the entries' keys."""
         ...
 
 
 class OpenTable(StoredTable, Protocol):
     """One table of a store, which knows what stands before it for the subtask's thread."""
 
-    def front(self, *, entries_max: int) -> BatchCache | MemoryValues:
+    def front(self, *, entries_max: int) -> AnyFront:
         """What the subtask's thread reads and writes; ``entries_max`` bounds it where the store is on disk."""
         ...
 
@@ -105,17 +114,21 @@ class StepState:
         self._undecided: list[_Undecided] = []
         share = max(1, (cache_entries_max or 0) // max(1, len(request.tables)))
         self._opened: dict[str, StoredTable] = {}
-        self._caches: dict[str, BatchCache | MemoryValues] = {}
+        self._caches: dict[str, AnyFront] = {}
         self._handles: dict[str, KeyedTable[Any]] = {}
+        self._maps: dict[str, MapTable] = {}
         self._described: list[tuple[str, str]] = []
         for spec in request.tables:
-            values = value_type(spec.kind, step=request.step, state=spec.name)
+            values = value_type(spec.kind, step=request.step, state=spec.name, null=spec.mapped)
             table = store.open_table(spec, values)
             cache = table.front(entries_max=share)
             self._add(spec.name, request.described[spec.name], table, cache)
-            self._handles[spec.name] = (
-                _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
-            )
+            if isinstance(cache, MapCache | MapValues):
+                self._maps[spec.name] = _Map(cache)
+            else:
+                self._handles[spec.name] = (
+                    _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
+                )
         event, processing = TimerTable(request.key_groups), TimerTable(request.key_groups)
         timers = [MemoryValues(event), MemoryValues(processing)]
         for name, kept, front in zip(TIMER_TABLES, (event, processing), timers, strict=True):
@@ -129,6 +142,11 @@ class StepState:
         """The table of a declared state. Keys are given in stored form (``stored_keys.normalise``)."""
         invariant(name in self._handles, f"the step declared the state '{name}' it asks for")
         return self._handles[name]
+
+    def map_table(self, name: str) -> MapTable:
+        """Likewise of a declared map."""
+        invariant(name in self._maps, f"the step declared the map '{name}' it asks for")
+        return self._maps[name]
 
     @property
     def timers(self) -> StepTimers:
@@ -189,7 +207,7 @@ class StepState:
         with self._lane.slice_lock:
             self._store.close()
 
-    def _add(self, name: str, described: str, table: StoredTable, cache: BatchCache | MemoryValues) -> None:
+    def _add(self, name: str, described: str, table: StoredTable, cache: AnyFront) -> None:
         self._opened[name] = table
         self._described.append((name, described))
         self._caches[name] = cache
@@ -214,7 +232,7 @@ class StepState:
     def _restore(self) -> None:
         request = self._request
         codecs = {name: table.restored_as for name, table in self._opened.items()}
-        codecs |= {name + REMOVED: int for name in self._opened}
+        codecs |= {name + REMOVED: table.removed_as for name, table in self._opened.items()}
         half_read = False
         for state in request.restored:
             for entries in self._snapshots.read(request.files, state.file, request.key_groups, codecs):
@@ -229,6 +247,17 @@ class StepState:
         self._store.restored()
         for cache in self._caches.values():
             cache.restored()
+
+
+class _Map:
+    """Maps, each entry as it is kept."""
+
+    __slots__ = ("entries", "keep", "kept")
+
+    def __init__(self, cache: MapCache | MapValues) -> None:
+        self.kept: Callable[[Any], Any] = cache.get
+        self.keep: Callable[[Any, Any], None] = cache.put
+        self.entries = cache.entries
 
 
 class _ObjectTable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import msgspec
@@ -19,6 +19,8 @@ from processor.ids import KeyGroupRange
 from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.state.front import Entries
+from processor.state.map_blocks import changed_map_entries, entry_key, map_block
+from processor.state.map_values import MapValues
 from processor.state.memory_values import MemoryValues
 from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
@@ -30,6 +32,8 @@ WRITE_ENTRIES_MAX = 8_192
 
 class MemoryTable:
     """Values of one state by key."""
+
+    removed_as: Any = int
 
     def __init__(self, values: ValueType, key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._values = values
@@ -62,7 +66,7 @@ class MemoryTable:
         shared = self._values.shared
         self._values.verify(values if shared else [msgspec.Raw(value) for value in values])
 
-    def front(self, *, entries_max: int) -> MemoryValues:
+    def front(self, *, entries_max: int) -> MemoryValues | MapValues:
         """All values stand before the store: nothing to bound."""
         return MemoryValues(self)
 
@@ -76,15 +80,18 @@ class MemoryTable:
         shared = self._values.shared
         while some := list(islice(keys, BLOCK_ENTRIES_MAX)):
             found = list(islice(values, BLOCK_ENTRIES_MAX))
-            # Asking for every key would cost more than the rest. One in a block shows a keyed edge that
-            # sends records to the wrong subtask before their state is lost in the next rescaling.
-            group = crc32(key_bytes(some[0])) % self._max_parallelism
-            invariant(group in self._key_groups, "a key belongs to the key groups of its subtask")
+            self._check_group(some[0])
             yield Block(
                 groups=self._key_groups,
                 keys=author_keys(some),
                 values=found if shared else [msgspec.Raw(value) for value in found],
             )
+
+    def _check_group(self, key: StoredKey) -> None:
+        """Asking for every key would cost more than the rest. One in a block shows a keyed edge that sends records
+        to the wrong subtask before their state is lost in the next rescaling."""
+        group = crc32(key_bytes(key)) % self._max_parallelism
+        invariant(group in self._key_groups, "a key belongs to the key groups of its subtask")
 
     def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
         """These entries; True with those that are no longer there."""
@@ -101,16 +108,58 @@ class MemoryTable:
             values = [bytes(value) for value in values]
         self._base.update(zip(normalise(keys), values, strict=True))
 
-    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+    def forget(self, keys: list[Key], values: Iterable[Any]) -> None:
         """Entries that are no longer there."""
         for key in normalise(keys):
             self._base.pop(key, None)
+
+
+class MemoryMapTable(MemoryTable):
+    """Entries of maps by their place: (key, the entry's key)."""
+
+    removed_as: Any = bytes
+
+    def front(self, *, entries_max: int) -> MapValues:
+        """All entries stand before the store: nothing to bound."""
+        return MapValues(self)
+
+    def blocks(self) -> Iterator[Block]:
+        """See ``MemoryTable.blocks``."""
+        rest: Iterator[tuple[Any, Any]] = iter(self._base.items())
+        shared = self._values.shared
+        while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
+            places, values = zip(*some, strict=True)
+            self._check_group(places[0][0])
+            yield map_block(places, values, self._key_groups, shared=shared)
+
+    def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
+        """These entries; True with those that are no longer there."""
+        return changed_map_entries(entries, self._key_groups, shared=self._values.shared)
+
+    @property
+    def restored_as(self) -> Any:
+        """The entry's key and its value."""
+        return cast(Any, tuple)[bytes, super().restored_as]
+
+    def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
+        """Take entries of a snapshot, before the first record."""
+        shared = self._values.shared
+        self._base.update(
+            ((key, entry_key(of_entry)), value if shared else bytes(value))
+            for key, (of_entry, value) in zip(normalise(keys), values, strict=True)
+        )
+
+    def forget(self, keys: list[Key], values: Iterable[Any]) -> None:
+        """Entries that are no longer there; the values are their keys."""
+        for place in zip(normalise(keys), map(entry_key, values), strict=True):
+            self._base.pop(place, None)
 
 
 class TimerTable:
     """Timers of one kind: (key, time) by itself. Kept in memory by both backends, like their index."""
 
     restored_as = int
+    removed_as = int
 
     def __init__(self, key_groups: KeyGroupRange) -> None:
         self._key_groups = key_groups
@@ -157,7 +206,7 @@ class TimerTable:
                     )
                     yield removed, block
 
-    def forget(self, keys: list[Key], values: Iterable[int]) -> None:
+    def forget(self, keys: list[Key], values: Iterable[Any]) -> None:
         """Timers that have fired."""
         for timer in zip(normalise(keys), values, strict=True):
             self._base.pop(timer, None)
@@ -178,7 +227,8 @@ class MemoryStore:
         self._max_parallelism = max_parallelism
 
     def open_table(self, spec: TableSpec, values: ValueType) -> MemoryTable:
-        return MemoryTable(values, self._key_groups, self._max_parallelism)
+        of = MemoryMapTable if spec.mapped else MemoryTable
+        return of(values, self._key_groups, self._max_parallelism)
 
     def begin_snapshot(self) -> None:
         """Nothing to hold on to: only completions change the tables, and there is one at a time."""

@@ -48,13 +48,13 @@ def describe_type(kind: Any) -> str:
     was added, dropped or widened can be told. Modules are left out: moving a class changes no state.
     Raises JobError for a type whose values cannot be kept.
     """
-    return _describe(_inspected(kind), ())
+    return _describe(inspected(kind), ())
 
 
 def describe_total(kind: Any) -> str:
     """``describe_type`` of what values are folded into. Raises JobError for a type with None as well: that is what
     a key without a total has."""
-    info = _inspected(kind)
+    info = inspected(kind)
     if _nullable(info):
         raise JobError(
             f"what values are folded into is declared as {_describe(info, ())} and may be None, like a key to which "
@@ -70,7 +70,7 @@ class ValueType:
 
     kind: Any
     shared: bool
-    """Values cannot be changed in place: the author's object itself may be kept."""
+    """Values are kept as the author's objects: they cannot be changed in place."""
     classes: frozenset[type] | None
     """The only classes a value may have; None: not told by the class alone."""
     shallow: bool
@@ -129,13 +129,16 @@ class ValueType:
         )
 
 
-def value_type(kind: Any, *, step: str, state: str, declared: str | None = None) -> ValueType:
-    """Look at a declared type once; ``declared`` is how errors name it, if not by the type. Raises JobError for
-    one whose values cannot be kept."""
-    info = _inspected(kind)
+def value_type(
+    kind: Any, *, step: str, state: str, declared: str | None = None, null: bool = False
+) -> ValueType:
+    """Look at a declared type once; ``declared`` is how errors name it, if not by the type. ``null``: None is to
+    be kept like any other value of the type, and not to mean that there is none; so it is kept as bytes. Raises
+    JobError for a type whose values cannot be kept."""
+    info = inspected(kind)
     return ValueType(
         kind=kind,
-        shared=_shared(info, frozenset()),
+        shared=_shared(info, frozenset()) and not (null and _nullable(info)),
         classes=_classes(info),
         shallow=_shallow(info),
         nullable=_nullable(info),
@@ -147,7 +150,8 @@ def value_type(kind: Any, *, step: str, state: str, declared: str | None = None)
     )
 
 
-def _inspected(kind: Any) -> inspect.Type:
+def inspected(kind: Any) -> inspect.Type:
+    """What msgspec knows of a type. Raises JobError for one whose values cannot be kept."""
     try:
         info = inspect.type_info(kind)
         msgspec.msgpack.Decoder(kind)
@@ -248,7 +252,7 @@ def _classes(info: inspect.Type) -> frozenset[type] | None:
 def _shallow(info: inspect.Type) -> bool:
     if isinstance(info, inspect.UnionType):
         return all(_shallow(part) for part in info.types)
-    return type(info) in _SCALARS and not _constrained(info)
+    return type(info) in _SCALARS and not constrained(info)
 
 
 def _nullable(info: inspect.Type) -> bool:
@@ -259,7 +263,7 @@ def _nullable(info: inspect.Type) -> bool:
     return isinstance(info, inspect.NoneType | inspect.AnyType)
 
 
-def _constrained(info: inspect.Type) -> bool:
+def constrained(info: inspect.Type) -> bool:
     """Limits of an Annotated type, such as ``Annotated[int, Meta(ge=0)]``."""
     return any(
         getattr(info, limit, None) is not None

@@ -11,6 +11,7 @@ from processor.records.batch import Key
 from processor.state.declarations import ValueState
 from processor.state.keyed_view import Value
 from processor.state.list_state import Listed, ListState
+from processor.state.map_state import Mapped, MapState
 from processor.state.reducing_state import Reduced, ReducingState
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
@@ -35,6 +36,8 @@ __all__ = [
     "KeyedStream",
     "ListState",
     "Listed",
+    "MapState",
+    "Mapped",
     "Processed",
     "Reduced",
     "ReducingState",

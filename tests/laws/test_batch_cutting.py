@@ -29,10 +29,18 @@ from processor.operators.process_function import KeyedCoProcess, KeyedProcess, S
 from processor.operators.running_aggregate import RunningAggregate
 from processor.state.declarations import ValueState
 from processor.state.list_state import ListState
+from processor.state.map_state import MapState
 from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import Bench, Recorder, TextSink, batch, rows_of
 
-KINDS = {"total": int, "seen": list[int], "latest": list[int], "largest": int, "count": int}
+KINDS = {
+    "total": int,
+    "seen": list[int],
+    "latest": list[int],
+    "largest": int,
+    "count": int,
+    "by_value": tuple[bytes, int],
+}
 
 
 @dataclass(frozen=True)
@@ -95,11 +103,15 @@ class InEveryKind(KeyedProcess[str, int, tuple[str, int]]):
     latest = ListState(int)
     largest = ReducingState(int, max)
     count = AggregatingState(Count())
+    by_value = MapState(int, int)
 
     def on_record(self, value: int, /, context: Context[str, tuple[str, int]]) -> None:
         self.latest.append(value)
         self.largest.add(value)
+        self.by_value.set(value, (self.by_value.get(value) or 0) + 1)
+        self.by_value.remove(value - 1)
         if value == 9:
+            self.by_value.clear()
             self.latest.clear()
             self.count.clear()
         if value == -1:
@@ -110,6 +122,9 @@ class InEveryKind(KeyedProcess[str, int, tuple[str, int]]):
 
     def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int]]) -> None:
         context.emit((context.key, self.count.get() or 0))
+        for key, count in self.by_value.items(ordered=True):
+            context.emit((context.key, key * count))
+        self.by_value.remove(time_ms // 2)
         self.latest.set([time_ms])
         self.largest.clear()
 

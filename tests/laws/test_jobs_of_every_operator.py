@@ -19,6 +19,7 @@ from processor import (
     KeyedCoProcess,
     KeyedProcess,
     ListState,
+    MapState,
     ReducingState,
     SideOutput,
     ValueState,
@@ -46,6 +47,7 @@ class Everything(KeyedProcess[str, int, int]):
     seen = ListState(int)
     largest = ReducingState(int, max)
     count = AggregatingState(Count())
+    times = MapState(int, int)
     odd = SideOutput(int)
 
     def on_record(self, value: int, /, context: Context[str, int]) -> None:
@@ -54,6 +56,7 @@ class Everything(KeyedProcess[str, int, int]):
         self.seen.append(value)
         self.largest.add(value)
         self.count.add(value)
+        self.times.set(value, (self.times.get(value) or 0) + 1)
         context.emit(total)
         if value % 2:
             self.odd.emit(value)
@@ -64,6 +67,8 @@ class Everything(KeyedProcess[str, int, int]):
     def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
         context.emit(-sum(self.seen.get() or []))
         context.emit((self.largest.get() or 0) - (self.count.get() or 0))
+        context.emit(sum(key * times for key, times in self.times.items()))
+        self.times.remove(max(self.times.keys(), default=0))
         self.seen.set((self.seen.get() or [])[-3:])
 
 

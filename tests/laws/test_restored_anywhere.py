@@ -31,6 +31,7 @@ from processor.records.key_groups import key_group
 from processor.runtime.restoring import restored_operator
 from processor.state.declarations import ValueState
 from processor.state.list_state import ListState
+from processor.state.map_state import MapState
 from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
 
@@ -131,6 +132,7 @@ class RemembersInEveryKind(KeyedProcess[str, int, Put]):
     largest = ReducingState(int, max)
     pairs = ReducingState(list[int], operator.add)
     count = AggregatingState(Count())
+    by_value = MapState(int, list[int])
     even = SideOutput(Put)
 
     def on_record(self, value: int, /, context: Context[str, Put]) -> None:
@@ -138,6 +140,11 @@ class RemembersInEveryKind(KeyedProcess[str, int, Put]):
         self.largest.add(value)
         self.pairs.add([value, -value])
         self.count.add(value)
+        self.by_value.set(value % 5, [*(self.by_value.get(value % 5) or []), value][-2:])
+        self.by_value.remove((value + 2) % 5)
+        if value == 10:
+            self.by_value.clear()
+        self.even.emit(Put(context.key, self._folded(), len(self.by_value.keys())))
         context.emit(Put(context.key, sum(self.latest.get() or []), self.largest.get() or 0))
         if value == 12:
             self.latest.clear()
@@ -149,7 +156,16 @@ class RemembersInEveryKind(KeyedProcess[str, int, Put]):
 
     def on_timer(self, time_ms: int, /, context: Context[str, Put]) -> None:
         self.even.emit(Put(context.key, len(self.pairs.get() or []), self.count.get() or 0))
+        self.even.emit(Put(context.key, self._folded(), len(self.by_value.keys())))
         self.latest.set(value for value in self.latest.get() or [] if value % 2)
+
+    def _folded(self) -> int:
+        """Another number for every other content and order."""
+        folded = 0
+        for key, values in self.by_value.items(ordered=True):
+            for value in (key, *values):
+                folded = (folded * 31 + value) % 1_000_003
+        return folded
 
 
 OPERATORS: dict[str, Callable[[], AnyOperator]] = {

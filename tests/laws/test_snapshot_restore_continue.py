@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,25 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.snapshot_format import SnapshotFormat
-from processor.contracts.state_store import KeyedState
+from processor.contracts.state_store import KeyedState, TableSpec
 from processor.ids import CheckpointId, key_groups_of, owner_of
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import encode_key, key_group
-from processor.state import memory_store, rocksdb_store, snapshot
+from processor.state import map_blocks, memory_store, rocksdb_map_table, rocksdb_table, snapshot
 from processor.state.backends import MemoryBackend, RocksDbBackend
-from processor.state.stored_keys import normalise_key
+from processor.state.stored_keys import key_bytes, normalise_key
 from processor.storage.snapshot_file import SnapshotFiles
 from tests.unit.state.fakes import MAX_PARALLELISM, Place, PlainSnapshots
 
 KEYS: list[Any] = ["", "a", "b", "c", b"", b"a", 0, 1, True, False, -1, (1, "a"), (True, "a"), 2**70]
 TABLES = {"number": int, "items": list[int]}
+MAP = TableSpec(name="map", kind=int, mapped=True)
+ENTRY_KEYS: list[Any] = ["", "a", 0, True, (1, "a")]
 FORMATS: dict[str, SnapshotFormat] = {"plain": PlainSnapshots(), "files": SnapshotFiles()}
 
 Model = dict[tuple[str, bytes], Any]
-"""(table, encoded key) to value: a dict of the keys themselves would take 1 and True for one."""
+"""(table, encoded key) to value: a dict of the keys themselves would take 1 and True for one. A map's value is a dict
+of such kind by itself; one without entries is not there."""
 
 values = st.one_of(
     st.tuples(st.just("number"), st.integers(-3, 3)),
@@ -43,6 +47,11 @@ operations = st.one_of(
     st.tuples(st.just("put"), st.integers(0, len(KEYS) - 1), values),
     st.tuples(st.just("remove"), st.integers(0, len(KEYS) - 1), st.sampled_from(list(TABLES))),
     st.tuples(st.just("get"), st.integers(0, len(KEYS) - 1), st.sampled_from(list(TABLES))),
+    st.tuples(
+        st.just("entry"),
+        st.integers(0, 3),
+        st.tuples(st.integers(0, len(ENTRY_KEYS) - 1), st.one_of(st.none(), st.integers(-1, 3))),
+    ),
     st.tuples(st.just("append"), st.integers(0, len(KEYS) - 1), st.integers(0, 9)),
     st.tuples(st.just("timer"), st.integers(0, len(KEYS) - 1), st.integers(0, 20)),
     st.tuples(st.just("fire"), st.integers(0, 20), st.none()),
@@ -76,6 +85,9 @@ class Subtasks:
             mine = key_groups_of(index, parallelism, MAX_PARALLELISM)
             files = [file for file in restored if file.key_groups.intersects(mine)]
             request = self._place.request(TABLES, files, index=index, parallelism=parallelism)
+            request = replace(
+                request, tables=[*request.tables, MAP], described={**request.described, "map": "a map"}
+            )
             self.states.append(self._backends[backend].open(request))
 
     def of(self, key: Any) -> KeyedState:
@@ -119,19 +131,23 @@ def check_reads(subtasks: Subtasks, model: Model) -> None:
         for table in TABLES:
             found = subtasks.of(key).table(table).get(normalise_key(key))
             assert found == model.get((table, encode_key(key))), (table, key)
+        entries = subtasks.of(key).map_table("map").entries(normalise_key(key))
+        found = {key_bytes(entry_key): value for entry_key, value in entries}
+        assert len(found) == len(entries), "no entry comes twice"
+        assert found == model.get(("map", encode_key(key)), {}), key
 
 
 @contextmanager
 def small_slices() -> Iterator[None]:
     """Slices of two entries, so that a completion of a few keys has many places to be interrupted at."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (memory_store, rocksdb_store, snapshot):
+        for module in (map_blocks, memory_store, rocksdb_map_table, rocksdb_table, snapshot):
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
         patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
-        for module in (memory_store, rocksdb_store):
+        for module in (memory_store, rocksdb_table):
             patch.setattr(module, "WRITE_ENTRIES_MAX", 2)
         patch.setattr(
-            rocksdb_store, "FILE_ENTRIES_MIN", 3
+            rocksdb_table, "FILE_ENTRIES_MIN", 3
         )  # so that some parts go in as files, some in batches
         yield
 
@@ -157,6 +173,13 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
                 key = KEYS[one]
                 found = subtasks.of(key).table(two).get(normalise_key(key))
                 assert found == model.get((two, encode_key(key)))
+            case "entry":
+                key, (entry, value) = KEYS[one], two
+                place = normalise_key(key), normalise_key(ENTRY_KEYS[entry])
+                subtasks.of(key).map_table("map").keep(place, value)
+                assert subtasks.of(key).map_table("map").kept(place) == value
+                of_map = {**model.get(("map", encode_key(key)), {}), encode_key(ENTRY_KEYS[entry]): value}
+                model["map", encode_key(key)] = {at: kept for at, kept in of_map.items() if kept is not None}
             case "append":  # what authors write: get, change in place, set
                 key = KEYS[one]
                 items = subtasks.of(key).table("items").get(normalise_key(key)) or []
@@ -247,6 +270,22 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
         ("decided", None, None),
         ("put", 4, ("number", 6)),
         ("cut", None, None),
+        ("restore", 3, "memory"),
+    ]
+)
+# Entries of maps: one over a decided one, one that is removed, one of another key.
+@example(
+    steps=[
+        ("entry", 1, (0, 1)),
+        ("entry", 1, (1, 2)),
+        ("entry", 2, (1, 0)),
+        ("checkpoint", True, None),
+        ("entry", 1, (0, None)),
+        ("entry", 1, (1, 3)),
+        ("checkpoint", True, None),
+        ("restore", 2, "rocksdb"),
+        ("entry", 1, (0, 3)),
+        ("checkpoint", True, None),
         ("restore", 3, "memory"),
     ]
 )

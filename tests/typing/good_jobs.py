@@ -22,6 +22,7 @@ from processor import (
     KeyedProcess,
     KeyedStream,
     ListState,
+    MapState,
     ReducingState,
     SideOutput,
     Skip,
@@ -134,6 +135,8 @@ class Remember(KeyedProcess[str, Click, int]):
     clicks = AggregatingState(Count())
     time_ms = AggregatingState(Sum[Click](lambda c: c.at_ms))
     spread = AggregatingState(Largest())
+    visits = MapState(str, int)
+    by_place = MapState(tuple[str, int], Order)
 
     def on_record(self, value: Click, /, context: Context[str, int]) -> None:
         self.pages.append(value.page)
@@ -148,7 +151,17 @@ class Remember(KeyedProcess[str, Click, int]):
         latest_ms: int | None = self.latest_ms.get()
         clicks: int | None = self.clicks.get()
         context.emit((latest_ms or 0) + (clicks or 0) + (self.spread.get() or 0))
+        self.visits.set(value.page, (self.visits.get(value.page) or 0) + 1)
+        if value.page in self.visits:
+            self.visits.remove(value.page)
+        pairs: list[tuple[str, int]] = self.visits.items(ordered=True)
+        self.by_place.set((value.page, value.at_ms), Order(value.user, len(pairs), value.at_ms))
+        for page, at_ms in self.by_place:
+            context.emit(len(page) + at_ms)
+        for order in self.by_place.values(ordered=True):
+            context.emit(order.cents)
         if self.time_ms.get() == 0:
+            self.visits.clear()
             self.pages.clear()
             self.latest_ms.clear()
             self.clicks.clear()

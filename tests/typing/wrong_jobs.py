@@ -15,6 +15,7 @@ from processor import (
     KeyedCoProcess,
     KeyedProcess,
     ListState,
+    MapState,
     ReducingState,
     SideOutput,
     Sum,
@@ -115,6 +116,9 @@ class Forgetful(KeyedProcess[str, Click, int]):
     clicks = AggregatingState(Sum[Click](lambda c: c.at_ms))
     counted = AggregatingState(Count)  # wrong: the class
     largest = ReducingState(int)  # wrong: without a function
+    visits = MapState(str, int)
+    by_list = MapState(list[str], int)  # wrong: a list is no key
+    by_nothing = MapState(int)  # wrong: one type of two
 
     def on_record(self, value: Click, /, context: Context[str, int]) -> None:
         self.pages.append(value.at_ms)  # wrong: not a str
@@ -126,6 +130,14 @@ class Forgetful(KeyedProcess[str, Click, int]):
         self.latest_ms.set(value.at_ms)  # wrong: nothing to set
         context.emit(self.latest_ms.get())  # wrong: may be None
         self.clicks.add(value.page)  # wrong: not a Click
+        self.visits.set(value.at_ms, 1)  # wrong: keys are str
+        self.visits.set(value.page, value.page)  # wrong: not an int
+        self.visits.set(value.page, self.visits.get(value.page) + 1)  # wrong: may be None
+        self.visits.get(value.at_ms)  # wrong: keys are str
+        context.emit(int(value.at_ms in self.visits))  # wrong: keys are str
+        self.visits.items(True)  # wrong: without its name
+        self.visits.items()[0][0].nope()  # wrong: keys are str
+        self.visits[value.page]  # wrong: reading is get
         value.page.join(self.clicks.get() or 0)  # wrong: an int
 
 

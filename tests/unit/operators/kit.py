@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, get_origin
 
 from processor.contracts.policy import Fail, Policy
 from processor.contracts.sink import Guarantee, SinkContext, SinkPlace
@@ -156,7 +156,8 @@ class Bench:
         return Running(self, operator, sides, self.context(**more))
 
     def contents(self, snapshot: OperatorSnapshot, kinds: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
-        """What the files of a snapshot hold, by table; timers included, as sets of times by key."""
+        """What the files of a snapshot hold, by table; timers included, as sets of times by key. Maps, whose kinds
+        are tuples of the entry's encoded key and its value, are dicts by key."""
         found: dict[str, dict[Any, Any]] = {}
         for file in snapshot.keyed:
             everything = KeyGroupRange(0, MAX_PARALLELISM)
@@ -166,6 +167,10 @@ class Bench:
                 for key, value in zip(block.keys, block.values, strict=True):
                     if block.table.startswith("timers"):
                         table.setdefault(key, set()).add(value)
+                    elif get_origin(kinds[block.table]) is tuple:
+                        entries, (entry_key, entry_value) = table.setdefault(key, {}), value
+                        assert entry_key not in entries, "an entry is twice in a snapshot"
+                        entries[entry_key] = entry_value
                     else:
                         assert key not in table, "a key is twice in a snapshot"
                         table[key] = value

@@ -19,6 +19,7 @@ from processor.records.elements import MAX_TIME_MS
 from processor.records.key_groups import key_group
 from processor.state.declarations import ValueState
 from processor.state.list_state import ListState
+from processor.state.map_state import MapState
 from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import MAX_PARALLELISM, Bench, Running, batch
 
@@ -303,6 +304,7 @@ class Fragile(KeyedProcess[str, int, int]):
     items = ListState(int)
     largest = ReducingState(int, max)
     count = AggregatingState(Count())
+    times = MapState(int, int)
     side = SideOutput(int)
 
     def on_record(self, value: int, /, context: Context[str, int]) -> None:
@@ -315,11 +317,15 @@ class Fragile(KeyedProcess[str, int, int]):
         self.items.extend([value, value])
         self.largest.add(-value)
         self.count.add(value)
+        self.times.set(abs(value), value)
+        self.times.set(0, value)
         if value == -3:
             self.total.clear()
             self.items.set([])
             self.largest.clear()
             self.count.clear()
+            self.times.clear()
+            self.times.set(7, 7)
         context.emit(self.total.get() or 0)
         self.side.emit(value)
         context.timers.at_event_time(value)
@@ -335,7 +341,14 @@ class Fragile(KeyedProcess[str, int, int]):
             raise ValueError("two")
 
 
-FRAGILE_KINDS = {"total": int, "seen": list[int], "items": list[int], "largest": int, "count": int}
+FRAGILE_KINDS = {
+    "total": int,
+    "seen": list[int],
+    "items": list[int],
+    "largest": int,
+    "count": int,
+    "times": tuple[bytes, int],
+}
 
 
 @BACKENDS

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from processor import ListState, MapState, ValueState
 from processor.errors import JobError
 from processor.ids import StepName
 from processor.plan.compatibility import check_restore
 from processor.protocol.entries import JobShape
+from processor.state.declarations import described_states
 
 COUNT, WATCH = StepName("count"), StepName("watch")
 
@@ -70,6 +72,25 @@ def test_c5_of_a_step_that_is_still_there_nothing_is_dropped():
 def test_a_changed_type_is_refused_with_both_types():
     job = replace(CHECKPOINT, stateful={**CHECKPOINT.stateful, COUNT: {"total": "str"}})
     assert "state 'total' of step 'count' is str in the job and int in the checkpoint" in refused(job)
+
+
+def test_another_kind_of_state_is_refused_with_both_kinds():
+    class Before:
+        seen = ListState(int)
+        pages = MapState(str, int)
+
+    class Now:
+        seen = ValueState(list[int])
+        pages = MapState(int, int)
+
+    checkpoint = replace(CHECKPOINT, stateful={COUNT: described_states(Before)})
+    with pytest.raises(JobError) as caught:
+        check_restore(replace(checkpoint, stateful={COUNT: described_states(Now)}), checkpoint)
+    for text in (
+        "state 'seen' of step 'count' is list[int] in the job and ListState[int] in the checkpoint",
+        "state 'pages' of step 'count' is MapState[int, int] in the job and MapState[str, int] in the checkpoint",
+    ):
+        assert text in str(caught.value)
 
 
 def test_a_removed_state_is_refused():

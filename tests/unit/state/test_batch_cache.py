@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from processor.state.batch_cache import BatchCache
+from processor.state.map_cache import MapCache
 from processor.state.memory_values import MemoryValues
 
 
@@ -197,3 +198,29 @@ def test_erase_leaves_a_deletion_only_where_something_lies_below(store):
         cache.erase(key)
         assert cache.get(key) is None
     assert cache.changed == {"stored": None, "frozen": None}
+
+
+class MapStore(CountingStore):
+    """A store of maps that answers as it is told to."""
+
+    scanned: tuple[tuple[Any, Any], ...] = (("e", "of the store"), ("other", "of the store"))
+
+    def scan(self, key: Any) -> list[tuple[Any, Any]]:
+        return list(self.scanned)
+
+
+def test_of_a_map_only_what_is_not_yet_written_hides_the_store():
+    store = MapStore()
+    cache = MapCache(store, entries_max=100)
+    cache.put(("k", "e"), "set")
+    cache.remove(("k", "gone"))
+    hidden = {"e": "set", "other": "of the store"}
+    assert dict(cache.entries("k")) == hidden
+    cache.freeze()
+    assert dict(cache.entries("k")) == hidden
+    cache.settle()
+    assert dict(cache.entries("k")) == hidden
+    complete(cache)
+    cache.settle()
+    assert dict(cache.entries("k")) == dict(store.scanned)
+    assert cache.entries("another key") == list(store.scanned)
