@@ -10,6 +10,24 @@ from processor.cli.options import BuildArgument, ConfigOption, SetOption
 from processor.cli.reporting import reporting
 from processor.errors import SettingsError
 
+TakeOverOption = Annotated[
+    str | None,
+    typer.Option(
+        "--take-over", metavar="INCARNATION", help="Go on although the sinks' markers are of this other log."
+    ),
+]
+AcceptDuplicatesOption = Annotated[
+    bool, typer.Option("--accept-duplicates", help="Rewind although later output is already published.")
+]
+DroppedStateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-dropped-state",
+        metavar="STEP",
+        help="Forget the state of a step that the job no longer has; may be given several times.",
+    ),
+]
+
 
 def run(
     build: BuildArgument,
@@ -28,26 +46,9 @@ def run(
             "--request", metavar="NAME", help="Name of the rewind: the same name does not rewind twice."
         ),
     ] = None,
-    take_over: Annotated[
-        str | None,
-        typer.Option(
-            "--take-over",
-            metavar="INCARNATION",
-            help="Go on although the sinks' markers are of this other log.",
-        ),
-    ] = None,
-    accept_duplicates: Annotated[
-        bool,
-        typer.Option("--accept-duplicates", help="Rewind although later output is already published."),
-    ] = False,
-    dropped_state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-dropped-state",
-            metavar="STEP",
-            help="Forget the state of a step that the job no longer has; may be given several times.",
-        ),
-    ] = None,
+    take_over: TakeOverOption = None,
+    accept_duplicates: AcceptDuplicatesOption = False,
+    dropped_state: DroppedStateOption = None,
 ) -> None:
     """Run a job until it ends or is stopped, going on from its newest checkpoint."""
     with reporting() as told:
