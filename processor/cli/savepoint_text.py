@@ -75,4 +75,12 @@ def verified_text(path: str, verified: Verified) -> str:
 
 
 def _json(line: dict[str, Any]) -> str:
-    return msgspec.json.encode(line, enc_hook=str).decode()
+    plain = {name: _plain(value) for name, value in line.items()}
+    return msgspec.json.encode(plain, enc_hook=str).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A map whose keys are no names in JSON comes as a list of pairs."""
+    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
+        return [[key, each] for key, each in value.items()]
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -12,6 +12,7 @@ from processor.contracts.snapshot_format import REMOVED
 from processor.ids import KeyGroupRange, StepName
 from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 from processor.records.batch import Key
+from processor.state.map_blocks import entry_key
 from processor.state.stored_keys import StoredKey, author_key, normalise_key
 from processor.storage.snapshot_file import SnapshotBlock, read_snapshot, read_snapshot_header
 
@@ -25,7 +26,7 @@ def held_values(
     """
     for subtask in entry.subtasks:
         held: dict[StoredKey, Any] = {}
-        for block in _blocks(entry, files, subtask, step, state, kind):
+        for block in _blocks(entry, files, subtask, step, state, kind, gone=int):
             keys = map(normalise_key, block.keys)
             if block.table == state:
                 held.update(zip(keys, block.values, strict=True))
@@ -36,13 +37,32 @@ def held_values(
             yield author_key(stored), value
 
 
+def held_maps(
+    entry: CheckpointEntry, files: FileStore, step: StepName, state: str, kind: Any
+) -> Iterator[tuple[Key, dict[Key, Any]]]:
+    """Every key with its map, as ``held_values``; ``kind`` is the type of the entries' values."""
+    for subtask in entry.subtasks:
+        held: dict[StoredKey, dict[StoredKey, Any]] = {}
+        for block in _blocks(entry, files, subtask, step, state, cast(Any, tuple)[bytes, kind], gone=bytes):
+            keys = map(normalise_key, block.keys)
+            if block.table == state:
+                for key, (place, value) in zip(keys, block.values, strict=True):
+                    held.setdefault(key, {})[entry_key(place)] = value
+            else:
+                for key, place in zip(keys, block.values, strict=True):
+                    held.get(key, {}).pop(entry_key(place), None)
+        for stored, entries in held.items():
+            if entries:
+                yield author_key(stored), {author_key(place): value for place, value in entries.items()}
+
+
 def held_times(
     entry: CheckpointEntry, files: FileStore, step: StepName, table: str
 ) -> Iterator[tuple[int, Key]]:
     """(time in ms, key) of every timer of one of TIMER_TABLES. Raises DamagedFile by name."""
     for subtask in entry.subtasks:
         held: dict[tuple[int, StoredKey], None] = {}
-        for block in _blocks(entry, files, subtask, step, table, int):
+        for block in _blocks(entry, files, subtask, step, table, int, gone=int):
             timers = zip(block.values, map(normalise_key, block.keys), strict=True)
             if block.table == table:
                 held.update(dict.fromkeys(timers))
@@ -54,14 +74,22 @@ def held_times(
 
 
 def _blocks(
-    entry: CheckpointEntry, files: FileStore, subtask: SubtaskSnapshot, step: StepName, table: str, kind: Any
+    entry: CheckpointEntry,
+    files: FileStore,
+    subtask: SubtaskSnapshot,
+    step: StepName,
+    table: str,
+    kind: Any,
+    *,
+    gone: Any,
 ) -> Iterator[SnapshotBlock]:
-    """Blocks of a table and of what was removed from it, in the order of the files."""
+    """Blocks of a table and of what was removed from it, in the order of the files, their values of type ``kind``
+    and ``gone``."""
     everything = KeyGroupRange(0, entry.shape.max_parallelism)
     for held in files_of(subtask, step):
         tables = read_snapshot_header(files, held.file).tables
         codecs: dict[str, Any] = {each.name: msgspec.Raw for each in tables}
-        codecs |= {table: kind, table + REMOVED: int}  # of timers that are gone, their times
+        codecs |= {table: kind, table + REMOVED: gone}
         for block in read_snapshot(files, held.file, everything, codecs):
             if block.table in (table, table + REMOVED):
                 yield block

@@ -14,7 +14,8 @@ from processor.ids import StepName
 from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
-from processor.savepoint.held import held_times, held_values
+from processor.savepoint.held import held_maps, held_times, held_values
+from processor.state.map_state import described_as_map
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, look_into_directory
 from processor.storage.disk import Disk
@@ -60,18 +61,21 @@ class Savepoint:
         )
 
     def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
-        """Every key with its value, in no order to rely on; ``kind`` is the type to read values as.
+        """Every key with its value, in no order to rely on; ``kind`` is the type to read values as. The value of
+        a map is a dict, and ``kind`` the type of the values in it.
 
         The values of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
         those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
         """
-        if not any(held.step == step and held.name == state for held in self.states):
+        found = next((held for held in self.states if (held.step, held.name) == (step, state)), None)
+        if found is None:
             there = ", ".join(f"{held.step}/{held.name}" for held in self.states) or "none"
             raise JobError(
                 f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
-        return held_values(self.entry, self.directory.files, StepName(step), state, kind)
+        held = held_maps if described_as_map(found.kind) else held_values
+        return held(self.entry, self.directory.files, StepName(step), state, kind)
 
     def timers(self, step: str) -> Iterator[HeldTimer]:
         """Every timer of a step, by time within each of its subtasks. Raises like ``read``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -19,6 +19,13 @@ from processor.state.value_types import ValueType, describe_type, value_type
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
+
+_DESCRIBED: Final = "MapState["
+
+
+def described_as_map(described: str) -> bool:
+    """Whether a state that a manifest describes so is a map: its snapshots are laid out as ``map_blocks`` says."""
+    return described.startswith(_DESCRIBED)
 
 
 class Mapped(Generic[K, V]):
@@ -120,7 +127,7 @@ class MapState(State[Mapped[K, V]], Generic[K, V]):
         return TableSpec(name=name, kind=self.kind, mapped=True)
 
     def described(self) -> str:
-        return f"MapState[{describe_map_keys(self.keys)}, {describe_type(self.kind)}]"
+        return f"{_DESCRIBED}{describe_map_keys(self.keys)}, {describe_type(self.kind)}]"
 
     def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Mapped[K, V]:
         declared = self.described()

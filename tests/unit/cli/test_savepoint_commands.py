@@ -33,7 +33,9 @@ def test_c8_show_counts_keys_and_timers_of_each_state(folder):
     assert "job   words" in said
     assert [line.split() for line in said.splitlines() if line.startswith("count ")] == [
         ["count", "length", "int", "3"],
+        ["count", "lengths", "ListState[int]", "3"],
         ["count", "seen", "Seen(count:", "int,", "last:", "str)", "2"],
+        ["count", "words", "MapState[str,", "int]", "2"],
         ["count", "timers", "-", "3"],
     ]
     assert "lines/0" in said, "positions"

@@ -10,6 +10,8 @@ import msgspec
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
 from processor.state.declarations import ValueState
+from processor.state.list_state import ListState
+from processor.state.map_state import MapState
 from processor.stream.job import Job
 from tests.unit.runtime.kit import JobRun
 from tests.unit.task.kit import ListSource, MemorySink
@@ -30,14 +32,20 @@ class Count(KeyedProcess[str, str, str]):
 
     seen = ValueState(Seen)
     length = ValueState(int)
+    words = MapState(str, int)
+    """How often each word has come."""
+    lengths = ListState(int)
 
     def on_record(self, value: str, /, context: Context[str, str]) -> None:
         if value.endswith("-"):
             self.seen.clear()
+            self.words.clear()
             return
         seen = self.seen.get()
         self.seen.set(Seen(1 if seen is None else seen.count + 1, value))
         self.length.set(len(value))
+        self.words.set(value, (self.words.get(value) or 0) + 1)
+        self.lengths.append(len(value))
         context.timers.at_processing_time(FAR_MS + ord(value[0]))
 
 

@@ -11,6 +11,7 @@ from processor.savepoint import Changed, HeldState, HeldTimer, difference, open_
 from tests.unit.savepoint.kept import FAR_MS, Seen, stopped
 
 FIRST = ["apple", "bee", "axe"]
+STATES = "count/length, count/lengths, count/seen, count/words"
 THEN = ["cat", "b-", "ace"]
 
 
@@ -22,7 +23,9 @@ def kept(tmp_path_factory):
 def test_c8_it_names_its_states_with_their_types(kept):
     assert open_savepoint(kept).states == (
         HeldState(step="count", name="length", kind="int"),
+        HeldState(step="count", name="lengths", kind="ListState[int]"),
         HeldState(step="count", name="seen", kind="Seen(count: int, last: str)"),
+        HeldState(step="count", name="words", kind="MapState[str, int]"),
     )
 
 
@@ -37,6 +40,12 @@ def test_c8_values_are_read_over_all_files_without_their_type_or_with_it(kept):
     assert dict(savepoint.read("count", "length")) == {"a": 3, "b": 3, "c": 3}
 
 
+def test_c8_lists_and_maps_are_whole(kept):
+    savepoint = open_savepoint(kept)
+    assert dict(savepoint.read("count", "lengths")) == {"a": [5, 3, 3], "b": [3], "c": [3]}
+    assert dict(savepoint.read("count", "words")) == {"a": {"apple": 1, "axe": 1, "ace": 1}, "c": {"cat": 1}}
+
+
 def test_c8_timers_that_have_yet_to_fire_are_there(kept):
     found = sorted(open_savepoint(kept).timers("count"), key=lambda timer: timer.time_ms)
     assert found == [
@@ -47,8 +56,14 @@ def test_c8_timers_that_have_yet_to_fire_are_there(kept):
 @pytest.mark.parametrize(
     ("look", "named"),
     [
-        (lambda savepoint: savepoint.read("count", "sum"), "count/length, count/seen"),
-        (lambda savepoint: savepoint.read("by-letter", "seen"), "count/length, count/seen"),
+        (
+            lambda savepoint: savepoint.read("count", "sum"),
+            STATES,
+        ),
+        (
+            lambda savepoint: savepoint.read("by-letter", "seen"),
+            STATES,
+        ),
         (lambda savepoint: list(savepoint.timers("read")), "those that are there: count"),
     ],
 )
