@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from connectors.kafka import dev_broker
 from tests.topics import TopicFactory, create_topic
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +64,20 @@ def topic(kafka: str) -> TopicFactory:
         return create_topic(kafka, name, partitions=partitions, config=config)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def shared_s3() -> Iterator[S3Server]:
+    from tests.s3_server import S3Server  # imported when it is asked for: it is large
+
+    server = S3Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def s3(shared_s3: S3Server) -> Iterator[S3Server]:
+    """An S3 server of this process, for buckets of one's own."""
+    shared_s3.behave()
+    yield shared_s3
+    shared_s3.behave()

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 
 from connectors.kafka.client_properties import check_property, read_properties_file
 from processor.errors import SettingsError
-from processor.settings.model import Section
 from processor.settings.secret import read_secret_file
+from processor.settings.section import Section
 from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms, duration_text
 
 if TYPE_CHECKING:

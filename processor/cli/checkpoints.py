@@ -97,11 +97,12 @@ def _opened(
     """The log as it is, opened for looking only: nothing is made, claimed or sealed."""
     import secrets
 
-    from processor.cli.configured import checkpoint_directory, load_configured
+    from processor.cli.configured import load_configured
     from processor.ids import JobName
     from processor.storage.decision_log import DecisionLog
-    from processor.storage.directory import open_job_directory
+    from processor.storage.job_store import open_job_store
+    from processor.storage.places import places_of
 
-    root = checkpoint_directory(load_configured(config, assignments, told).settings)
-    directory = open_job_directory(root, JobName(job), token=secrets.token_hex, make=False)
-    return DecisionLog(directory.log)
+    settings = load_configured(config, assignments, told).settings
+    where = places_of(settings.checkpoint, settings.stores)
+    return DecisionLog(open_job_store(where, JobName(job), token=secrets.token_hex, make=False).log)

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.errors import SettingsError
-
 if TYPE_CHECKING:
     from processor.cli.reporting import Reporting
     from processor.settings.loading import LoadedSettings
-    from processor.settings.model import Settings
 
 
 def load_configured(
@@ -33,14 +30,3 @@ def load_configured(
     told.debug = loaded.settings.log.level is LogLevel.DEBUG
     configure_logging(loaded.settings.log)
     return loaded
-
-
-def checkpoint_directory(settings: Settings) -> Path:
-    """The setting that every command about a job's checkpoints needs. Raises SettingsError without it."""
-    if settings.checkpoint.directory is None:
-        raise SettingsError(
-            "checkpoint.directory is not set: nobody knows where the checkpoints are.",
-            remedy="Set it in a --config file, as PROCESSOR__CHECKPOINT__DIRECTORY, or with "
-            "--set checkpoint.directory=PATH.",
-        )
-    return settings.checkpoint.directory

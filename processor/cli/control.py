@@ -21,11 +21,11 @@ def client_of(
     job: str, config: Sequence[Path] | None, assignments: Sequence[str] | None, told: Reporting
 ) -> ControlClient:
     """The way to a job on this machine. Raises SettingsError without checkpoint.directory."""
-    from processor.cli.configured import checkpoint_directory, load_configured
+    from processor.cli.configured import load_configured
     from processor.service.control_client import ControlClient
-    from processor.service.control_place import control_place
+    from processor.service.control_place import control_place, control_root
 
-    root = checkpoint_directory(load_configured(config, assignments, told).settings)
+    root = control_root(load_configured(config, assignments, told).settings)
     return ControlClient(control_place(root, JobName(job)), JobName(job))
 
 

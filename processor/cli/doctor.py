@@ -14,6 +14,7 @@ from processor.cli.table import aligned
 
 if TYPE_CHECKING:
     from processor.settings.model import Settings
+    from processor.storage.places import Places
 
 _Row = tuple[str, str, str, str]
 
@@ -42,22 +43,37 @@ def doctor(config: ConfigOption = None, set_: SetOption = None) -> None:
 
 def _checkpoint_rows(settings: Settings) -> Iterator[_Row]:
     """Whether the place of the decision log gives each of its places to one writer only (R5)."""
-    directory = settings.checkpoint.directory
-    what = "a decision log takes each place once"
-    if directory is None:
-        yield "FAILED", "checkpoint", what, "checkpoint.directory is not set"
-        return
     from processor.errors import ProcessorError
+    from processor.storage.places import places_of
 
+    what = "a decision log takes each place once"
     try:
-        _try_log(directory)
+        where = places_of(settings.checkpoint, settings.stores)
+        directory = where.log.directory
+        if directory is None:
+            _try_bucket(where)
+        else:
+            _try_directory(directory)
     except (ProcessorError, OSError) as failed:
         yield "FAILED", "checkpoint", what, str(failed)
     else:
-        yield "ok", "checkpoint", what, str(directory)
+        yield "ok", "checkpoint", what, str(where.log)
 
 
-def _try_log(directory: Path) -> None:
+def _try_bucket(where: Places) -> None:
+    """Below a new prefix; leaves nothing behind."""
+    import secrets
+
+    from processor.storage.buckets import open_bucket
+    from processor.storage.decision_log import two_writer_test
+    from processor.storage.object_log import ObjectLog
+
+    scratch = f"doctor-{secrets.token_hex(8)}"
+    first, second = (ObjectLog(open_bucket(where.log, where.stores).below(scratch)) for _ in range(2))
+    two_writer_test(first, second, secrets.token_hex)
+
+
+def _try_directory(directory: Path) -> None:
     """On the file system of ``directory``, which need not be there yet; leaves nothing behind."""
     import secrets
     import tempfile

@@ -59,11 +59,12 @@ def run(
                 f"--request '{request}' names a rewind, and none was asked for.",
                 remedy="Give --fresh or --from DIR too, or leave --request out.",
             )
-        from processor.cli.configured import checkpoint_directory, load_configured
+        from processor.cli.configured import load_configured
         from processor.cli.job_reference import load_graph
+        from processor.storage.places import places_of
 
         settings = load_configured(config, set_, told).settings
-        checkpoint_directory(settings)
+        places_of(settings.checkpoint, settings.stores)  # before the job's code, slow to import perhaps
         graph = load_graph(build)
 
         from processor.runtime.embedded import run_job

@@ -66,16 +66,16 @@ def audit_job(
     from processor.audit.several_inputs import SeveralInputs
     from processor.audit.verify import Evidence
     from processor.audit.verify import verify as look
-    from processor.cli.configured import checkpoint_directory
     from processor.storage.decision_log import DecisionLog
-    from processor.storage.directory import open_job_directory
+    from processor.storage.job_store import open_job_store
+    from processor.storage.places import places_of
 
     audit = audit or _audit_of(graph)
     sources = _steps(graph, "source", audit.source)
     sink = _only(graph, "sink", _steps(graph, "sink", audit.sink))
-    root = checkpoint_directory(settings)
-    directory = open_job_directory(root, graph.name, token=secrets.token_hex, make=False)
-    log = DecisionLog(directory.log)
+    where = places_of(settings.checkpoint, settings.stores)
+    store = open_job_store(where, graph.name, token=secrets.token_hex, make=False)
+    log = DecisionLog(store.log)
     view = log.read_all()
     seal = view.newest_seal()
     targets = [record.targets for record in (seal.sinks if seal else ()) if record.sink == sink.name]
@@ -91,7 +91,7 @@ def audit_job(
                 audit=audit,
                 log=view,
                 published=log.published(),
-                files=directory.files,
+                files=store.files,
                 inputs=inputs,
                 outputs=outputs,
                 targets=tuple(sorted({topic for target in targets for topic in target})),

@@ -14,7 +14,8 @@ class FileWriter(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def finish(self) -> FileRef:
-        """Make it durable (content and name) and say what was written. Raises Unavailable."""
+        """Make it durable (content and name) and say what was written. Raises Unavailable, and DamagedFile when
+        the name turns out to be taken."""
         ...
 
     def discard(self) -> None:
@@ -26,7 +27,7 @@ class FileStore(Protocol):
     """Names are relative, ``/``-separated, and created exclusively: nothing is ever overwritten (R22)."""
 
     def create(self, name: str) -> FileWriter:
-        """Begin a new file. Raises DamagedFile when the name is taken."""
+        """Begin a new file. Raises DamagedFile when the name is taken, here or at ``finish``."""
         ...
 
     def read(self, ref: FileRef) -> Iterator[bytes]:

@@ -37,7 +37,7 @@ from processor.runtime.system import long_lived_objects
 from processor.runtime.worker import Worker
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
-from processor.storage.directory import JobDirectory
+from processor.storage.directory import JobStore
 from processor.storage.outbox_files import OutboxFiles
 from processor.storage.retention import Retention
 from processor.task.publication import PublishTools
@@ -60,7 +60,7 @@ class AttemptParts:
 
     plan: ExecutionPlan
     settings: Settings
-    directory: JobDirectory
+    store: JobStore
     backend: StateBackend
     clock: Clock
     chance: Chance
@@ -86,8 +86,8 @@ class RunningAttempt:
         self._connections = ExitStack()
         self._around = Surroundings(
             settings=parts.settings,
-            files=parts.directory.files,
-            outboxes=OutboxFiles(parts.directory.files),
+            files=parts.store.files,
+            outboxes=OutboxFiles(parts.store.files),
             backend=parts.backend,
             clock=parts.clock,
             chance=parts.chance,
@@ -104,7 +104,7 @@ class RunningAttempt:
             faults=parts.faults,
         )
         self._connections.callback(self._publishers.close)
-        self._log = DecisionLog(parts.directory.log)
+        self._log = DecisionLog(parts.store.log)
         self._worker: Worker | None = None
         self._discovery: Discovery | None = None
         self._driver: Driver | None = None
@@ -164,7 +164,7 @@ class RunningAttempt:
         )
         self._recovery = recovery = RecoveryDriver(
             RecoveryParts(
-                directory=parts.directory,
+                store=parts.store,
                 log=self._log,
                 entries=entries,
                 plan=parts.plan,
@@ -226,7 +226,7 @@ class RunningAttempt:
             statistics=parts.statistics,
         )
         retention = Retention(
-            files=parts.directory.files,
+            files=parts.store.files,
             log=self._log,
             view=self._log.read_all(),
             attempt=recovered.attempt,
@@ -240,7 +240,7 @@ class RunningAttempt:
             DriverParts(
                 job=parts.plan.job,
                 shape=parts.plan.shape,
-                directory=parts.directory,
+                store=parts.store,
                 log=self._log,
                 entries=entries,
                 retention=retention,

@@ -55,7 +55,7 @@ from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import write_savepoint
 from processor.runtime.participants import Participants
 from processor.storage.decision_log import DecisionLog, Lost, Taken
-from processor.storage.directory import JobDirectory
+from processor.storage.directory import JobStore
 from processor.storage.retention import Retention
 from processor.telemetry.log import Log
 
@@ -69,7 +69,7 @@ class DriverParts:
 
     job: JobName
     shape: JobShape
-    directory: JobDirectory
+    store: JobStore
     log: DecisionLog
     entries: EntryWriter
     retention: Retention
@@ -304,7 +304,7 @@ class Driver:
         def work() -> None:
             write_savepoint(
                 entry,
-                self._parts.directory,
+                self._parts.store,
                 path,
                 job=self._parts.job,
                 token=self._parts.chance.token,

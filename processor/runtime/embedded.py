@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.state_store import StateBackend
-from processor.errors import SettingsError
 from processor.fault_points import FaultHook, no_faults
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
@@ -23,13 +22,14 @@ from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemChance, SystemClock
 from processor.runtime.threads import ThreadedExecutor
-from processor.service.control_place import control_place
+from processor.service.control_place import control_place, control_root
 from processor.service.control_socket import ControlSocket
 from processor.settings.model import Settings, StateBackendName
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.decision_log import two_writer_test
-from processor.storage.directory import open_job_directory
+from processor.storage.job_store import open_job_store
+from processor.storage.places import places_of
 from processor.storage.snapshot_file import SnapshotFiles
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
@@ -56,16 +56,11 @@ def run_job(
     """
     plan = lay_out(graph, settings.runtime.parallelism)
     chance, clock, metrics = SystemChance(), SystemClock(), Metrics()
-    root = settings.checkpoint.directory
-    if root is None:
-        raise SettingsError(
-            "checkpoint.directory is not set.",
-            remedy="Set it to a durable directory: checkpoints are kept there.",
-        )
-    directory = open_job_directory(root, plan.job, token=chance.token, faults=faults)
+    where = places_of(settings.checkpoint, settings.stores)
+    store = open_job_store(where, plan.job, token=chance.token, faults=faults)
     # Another handle on the same log: does its store keep a second writer out (R5)?
-    other = open_job_directory(root, plan.job, token=chance.token)
-    two_writer_test(directory.log, other.log, chance.token)
+    other = open_job_store(where, plan.job, token=chance.token)
+    two_writer_test(store.log, other.log, chance.token)
     state = JobState()
     statistics = CheckpointStatistics()
     control = Control(plan.job, state, metrics, clock, statistics)
@@ -74,7 +69,7 @@ def run_job(
     parts = AttemptParts(
         plan=plan,
         settings=settings,
-        directory=directory,
+        store=store,
         backend=make_backend(settings),
         clock=clock,
         chance=chance,
@@ -85,7 +80,7 @@ def run_job(
         say=log,
     )
     supervisor = Supervisor(parts, state, control)
-    socket = ControlSocket(control, control_place(root, plan.job), log)
+    socket = ControlSocket(control, control_place(control_root(settings), plan.job), log)
     with StopSignals(supervisor.wake) as signals:
         try:
             return supervisor.run(options, signals, socket)

@@ -19,7 +19,7 @@ from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
 from processor.savepoint.opened import open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobDirectory, make_savepoint_directory
+from processor.storage.directory import JobStore, make_savepoint_directory
 from processor.storage.disk import Disk
 from processor.storage.layout import FileKind, file_name
 from processor.storage.retention import refuse_condemned
@@ -86,7 +86,7 @@ def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
 
 def write_savepoint(
     entry: CheckpointEntry,
-    source: JobDirectory,
+    source: JobStore,
     path: Path,
     *,
     job: JobName,

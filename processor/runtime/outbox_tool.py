@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from processor.errors import Fenced, JobError, LogConflict, SettingsError
+from processor.errors import Fenced, JobError, LogConflict
 from processor.fault_points import no_faults
 from processor.ids import Attempt, Marker, PublisherId, StepName
 from processor.plan.chaining import plan as lay_out
@@ -25,8 +25,10 @@ from processor.runtime.system import SystemChance, SystemClock
 from processor.runtime.threads import ThreadedExecutor
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobDirectory, open_job_directory
+from processor.storage.directory import JobStore
+from processor.storage.job_store import open_job_store
 from processor.storage.outbox_files import OutboxFiles
+from processor.storage.places import places_of
 from processor.task.publication import PublishTools, Settlement, publish
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
@@ -38,7 +40,7 @@ class _Tool:
 
     graph: JobGraph
     settings: Settings
-    directory: JobDirectory
+    store: JobStore
     log: DecisionLog
     publishers: Publishers
     entries: EntryWriter
@@ -218,15 +220,11 @@ def _outbox_view(
 
 @contextmanager
 def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
-    root = settings.checkpoint.directory
-    if root is None:
-        raise SettingsError(
-            "checkpoint.directory is not set.", remedy="Set it to the one that the job runs with."
-        )
     chance, clock = SystemChance(), SystemClock()
     plan = lay_out(graph, settings.runtime.parallelism)
-    directory = open_job_directory(root, graph.name, token=chance.token, make=False)
-    log = DecisionLog(directory.log)
+    where = places_of(settings.checkpoint, settings.stores)
+    store = open_job_store(where, graph.name, token=chance.token, make=False)
+    log = DecisionLog(store.log)
     with ExitStack() as closing:
         executor = ThreadedExecutor()
         closing.callback(executor.close)
@@ -239,7 +237,7 @@ def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
             if isinstance(entry, Seal):
                 publishers.remember(entry.sinks)
         tools = PublishTools(
-            outboxes=OutboxFiles(directory.files),
+            outboxes=OutboxFiles(store.files),
             sealed=lambda attempt: log.read_all().sealed(attempt),
             timeout_ms=settings.checkpoint.publish_timeout,
             clock=clock,
@@ -249,7 +247,7 @@ def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
         yield _Tool(
             graph=graph,
             settings=settings,
-            directory=directory,
+            store=store,
             log=log,
             publishers=publishers,
             entries=EntryWriter(

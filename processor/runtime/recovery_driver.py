@@ -53,7 +53,7 @@ from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import Origin, open_origin, write_savepoint
 from processor.runtime.publishers import Publishers
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobDirectory
+from processor.storage.directory import JobStore
 from processor.storage.retention import refuse_condemned
 from processor.task.publication import PublishTools, open_identity, publish
 from processor.telemetry.log import Log
@@ -63,7 +63,7 @@ from processor.telemetry.log import Log
 class RecoveryParts:
     """What a recovery acts on."""
 
-    directory: JobDirectory
+    store: JobStore
     log: DecisionLog
     entries: EntryWriter
     plan: ExecutionPlan
@@ -128,7 +128,7 @@ class RecoveryDriver:
                 return self._origin(path).found
             case CopyOrigin(path=path, attempt=attempt):
                 copied = self._origin(path).copy_into(
-                    self._parts.directory.files, attempt, self._parts.chance.token
+                    self._parts.store.files, attempt, self._parts.chance.token
                 )
                 return SnapshotsReady(subtasks=copied, participants=self._origin(path).entry.participants)
             case ResolveStart():
@@ -156,7 +156,7 @@ class RecoveryDriver:
         refuse_condemned(self._view, entry)
         try:
             for ref in entry.files():
-                self._parts.directory.files.verify(ref)
+                self._parts.store.files.verify(ref)
         except DamagedFile as damage:
             self._parts.say.warning("checkpoint can't be read", checkpoint=entry.checkpoint, error=damage)
             return FilesVerified(damage=damage.message)
@@ -200,7 +200,7 @@ class RecoveryDriver:
         try:
             write_savepoint(
                 entry,
-                parts.directory,
+                parts.store,
                 Path(entry.savepoint),
                 job=parts.plan.job,
                 token=parts.chance.token,
@@ -215,6 +215,6 @@ class RecoveryDriver:
     def _origin(self, path: str) -> Origin:
         if path not in self._origins:
             self._origins[path] = open_origin(
-                path, token=self._parts.chance.token, disk=self._parts.directory.disk
+                path, token=self._parts.chance.token, disk=self._parts.store.disk
             )
         return self._origins[path]

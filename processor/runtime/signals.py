@@ -27,6 +27,7 @@ class StopSignals:
         self._before: list[tuple[signal.Signals, object]] = []
         self._reading, self._writing = socket.socketpair()
         self._fd_before = -1
+        self._watching = threading.Thread(target=self._watch, name="signals", daemon=True)
 
     @property
     def asked(self) -> bool:
@@ -41,7 +42,7 @@ class StopSignals:
         for number in SIGNALS:
             self._before.append((number, signal.signal(number, self._noted)))
         self._fd_before = signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        self._watching.start()
         return self
 
     def __exit__(
@@ -50,7 +51,9 @@ class StopSignals:
         signal.set_wakeup_fd(self._fd_before)
         for number, handler in self._before:
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._writing.close()
+        self._writing.close()  # which ends the thread
+        self._watching.join()
+        self._reading.close()
 
     def _noted(self, number: int, frame: FrameType | None) -> None:
         """The watching thread does everything."""

@@ -1,7 +1,8 @@
-"""Where the control socket of a job is: found from the checkpoint directory and the job's name alone.
+"""Where the control socket of a job is: found from the settings and the job's name alone.
 
-The socket is in the job's directory. Where that cannot be (a path too long for a socket, a file system
-without sockets), it is in a private temporary directory, and a note in the job's directory names it.
+The socket is in the job's directory; with checkpoints in an object store, in a private directory of this machine.
+Where that cannot be (a path too long for a socket, a file system without sockets), it is in a temporary directory,
+and a note where it should be names it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import socket
 import stat
 import tempfile
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from processor.errors import SettingsError
 from processor.ids import JobName
+from processor.settings.model import Settings
 from processor.storage.layout import job_folder
+from processor.storage.places import places_of
 
 SOCKET_NAME: Final = "control.sock"
 NOTE_NAME: Final = "control.path"
@@ -28,6 +33,9 @@ SOCKET_PATH_BYTES_MAX: Final = 103
 
 NOTE_BYTES_MAX: Final = 4_096
 _TEMPORARY_PREFIX: Final = "processor-control-"
+_PRIVATE_PREFIX: Final = "processor-sockets-"
+_LOCATION_DIGITS: Final = 16
+"""Of the hash of a location; the whole path must be short enough for a socket."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +57,20 @@ class ControlPlace:
         return _noted(self.note_path) or self.socket_path
 
 
+def control_root(settings: Settings) -> Path:
+    """The local directory below which every job has its place.
+
+    Raises SettingsError when neither it nor checkpoint.directory is set, or when somebody else could put a socket of
+    their own there.
+    """
+    if settings.runtime.control_directory is not None:
+        return settings.runtime.control_directory
+    location = places_of(settings.checkpoint, settings.stores).files
+    return location.directory or _private_directory(str(location))
+
+
 def control_place(root: Path, job: JobName) -> ControlPlace:
-    """The place for ``job`` under ``root``, the setting ``checkpoint.directory``."""
+    """The place for ``job`` under ``root``, of ``control_root``."""
     return ControlPlace(directory=job_folder(Path(os.path.realpath(root)), job))
 
 
@@ -89,6 +109,26 @@ def unbind(bound: BoundSocket) -> None:
         if _noted(bound.place.note_path) == bound.path:
             bound.place.note_path.unlink(missing_ok=True)
         _remove_temporary(bound.path)
+
+
+def _private_directory(location: str) -> Path:
+    """One for every user and location, so that jobs of one name in two buckets do not meet."""
+    own = Path(tempfile.gettempdir()) / f"{_PRIVATE_PREFIX}{os.geteuid()}"
+    try:
+        own.mkdir(mode=0o700, exist_ok=True)
+        status = os.lstat(own)
+    except OSError as error:
+        raise _unusable(own, str(error.strerror)) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise _unusable(own, "others may write or look there")
+    return own / sha256(location.encode()).hexdigest()[:_LOCATION_DIGITS]
+
+
+def _unusable(path: Path, why: str) -> SettingsError:
+    return SettingsError(
+        f"the directory '{path}' cannot hold the control socket: {why}.",
+        remedy="Remove it, or set runtime.control_directory to a local directory of yours.",
+    )
 
 
 def _bound(path: Path, place: ControlPlace, backlog: int) -> BoundSocket:

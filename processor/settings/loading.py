@@ -6,6 +6,7 @@ wherever it stands, with the origin named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -37,6 +38,7 @@ from processor.settings.shape import (
     suggestion,
 )
 from processor.settings.sources import ENVIRONMENT_PREFIX, from_command_line, from_environment, from_file
+from processor.settings.stores import StoreSettings
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -44,6 +46,8 @@ PROBLEMS_MAX: Final = 10
 """Told in one error; one slip of indentation can make hundreds."""
 
 VALUE_CHARS_MAX: Final = 100
+
+_USER_INFO: Final = re.compile(r"//.*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,7 @@ def load_settings(
     valid = _validated(_nested(merged.values(), secrets), models, merged, root, tuple(secrets.values()))
     settings = Settings(
         checkpoint=_of_type(valid["checkpoint"], CheckpointSettings),
+        stores=_of_type(valid["stores"], StoreSettings),
         state=_of_type(valid["state"], StateSettings),
         runtime=_of_type(valid["runtime"], RuntimeSettings),
         log=_of_type(valid["log"], LogSettings),
@@ -242,7 +247,8 @@ def _problem(
 def _value_text(assignment: Assignment, shape: Shape | None) -> str:
     if not isinstance(shape, ValueShape) or shape.secret:
         return ""
-    text = str(assignment.value)
+    # Where a location is expected, some write a URI with user and password.
+    text = _USER_INFO.sub(f"//{MASK}@", str(assignment.value))
     return f" = {text}" if len(text) <= VALUE_CHARS_MAX else f" = {text[:VALUE_CHARS_MAX]}…"
 
 

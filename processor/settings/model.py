@@ -13,19 +13,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from processor.ids import MAX_PARALLELISM_LIMIT
+from processor.settings.location import StoreLocation
+from processor.settings.section import Section
+from processor.settings.stores import StoreSettings
 from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
 
 CONCURRENT_CHECKPOINTS_LIMIT = 16
 """Each holds what changed since the newest decided one, and its outboxes."""
-
-
-class Section(BaseModel):
-    """Base of every section, connectors' too: frozen, strict about names, silent about values in errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=False)
 
 
 class StateBackendName(StrEnum):
@@ -55,10 +52,16 @@ class LogLevel(StrEnum):
 class CheckpointSettings(Section):
     """When checkpoints are taken, where they are kept, how long they may take."""
 
-    directory: Path | None = Field(
+    directory: StoreLocation | None = Field(
         default=None,
-        description="Directory of checkpoints and decision logs, one subdirectory a job. Required to run a "
-        "job; durable, and not shared by two jobs of one name.",
+        description="Where checkpoints and decision logs are, one subdirectory a job: a directory, or "
+        "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX. Required to run a job; durable, and not "
+        "shared by two jobs of one name.",
+    )
+    log_directory: StoreLocation | None = Field(
+        default=None,
+        description="Where the decision log is, if it is elsewhere than the files: for a store that cannot create "
+        "an object for one writer only. As durable as the files; neither is worth anything without the other.",
     )
     interval: Annotated[Duration, at_least_ms(10)] = Field(
         default=1_000,
@@ -201,6 +204,11 @@ class RuntimeSettings(Section):
         description="Undecided output of one sink subtask at which a checkpoint is asked for at once and "
         "sources stop until it is taken. Soft: what is on its way still goes in.",
     )
+    control_directory: Path | None = Field(
+        default=None,
+        description="Local directory of the control sockets, by which status, savepoint and stop find a job; by "
+        "default checkpoint.directory, or, with an object store, a private one in the system's temporary space.",
+    )
     grace_period: Annotated[Duration, at_least_ms(100)] = Field(
         default=30_000,
         description="After SIGTERM or Ctrl-C: time for a last checkpoint and its publishing before the job "
@@ -242,6 +250,7 @@ class LogSettings(Section):
 CORE_SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
     {
         "checkpoint": CheckpointSettings,
+        "stores": StoreSettings,
         "state": StateSettings,
         "runtime": RuntimeSettings,
         "log": LogSettings,
@@ -255,6 +264,7 @@ class Settings:
     """Everything that can be set: the engine's sections as attributes, connectors' by plugin name."""
 
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
+    stores: StoreSettings = field(default_factory=StoreSettings)
     state: StateSettings = field(default_factory=StateSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     log: LogSettings = field(default_factory=LogSettings)

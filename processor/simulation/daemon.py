@@ -106,9 +106,10 @@ class Daemon:
         plan = lay_out(start.graph, start.settings.runtime.parallelism)
         chance = SeededChance(process.world.chance(f"tokens of {process.name}"))
         clock, metrics, state = SimulatedClock(process, self._wall), Metrics(), self._state
-        root = start.settings.checkpoint.directory
+        location = start.settings.checkpoint.directory
+        root = None if location is None else location.directory
         if root is None:
-            raise SettingsError("checkpoint.directory is not set.")
+            raise SettingsError("checkpoint.directory is no local directory.")
         directory = open_job_directory(
             root, plan.job, token=chance.token, faults=self._faults, disk=self._disk
         )
@@ -118,7 +119,7 @@ class Daemon:
         parts = AttemptParts(
             plan=plan,
             settings=start.settings,
-            directory=directory,
+            store=directory,
             backend=MemoryBackend(snapshots=SnapshotFiles(), lock=lambda: SimulatedLock(process)),
             clock=clock,
             chance=chance,

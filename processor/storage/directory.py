@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
+from processor.contracts.file_store import FileStore, LogStore
 from processor.errors import ProcessorError, SettingsError
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import JobName
@@ -18,31 +17,28 @@ from processor.storage.directory_files import DirectoryFiles
 from processor.storage.directory_log import DirectoryLog
 from processor.storage.disk import Disk, closing
 from processor.storage.folder_tree import FolderTree, os_error
-from processor.storage.layout import FILES_FOLDER, IDENTITY, job_folder
-
-IDENTITY_VERSION = 1
-IDENTITY_BYTES_MAX = 64 * 1024
+from processor.storage.identity import IDENTITY, IDENTITY_BYTES_MAX, decode_identity, encode_identity
+from processor.storage.layout import FILES_FOLDER, job_folder
 
 _SETTING = "checkpoint.directory"
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
-class _Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose directory this is; written once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStore:
+    """What is kept for one job."""
 
-    format: int
-    job: str
+    files: FileStore
+    log: LogStore
+    disk: Disk
+    """Of this machine; savepoints are written to and read from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobDirectory:
-    """What is kept for one job."""
+class JobDirectory(JobStore):
+    """A job's store that is a local directory."""
 
     path: Path
-    files: DirectoryFiles
-    log: DirectoryLog
-    disk: Disk
-    """What it is on; savepoints are written to and read from the same."""
 
 
 def open_job_directory(
@@ -165,13 +161,12 @@ def _claim(path: Path, job: JobName, token: Callable[[], str], disk: Disk) -> No
     """Write the identity if there is none: like an entry of the log, by one writer only."""
     if _identity(path, disk) is not None:
         return
-    content = msgspec.json.format(msgspec.json.encode(_Identity(format=IDENTITY_VERSION, job=job)), indent=2)
     temporary = f"{IDENTITY}.{token()}.tmp"
     with closing(disk, disk.open_root(str(path))) as folder:
         file = disk.create(folder, temporary)
         try:
             with closing(disk, file):
-                disk.write_all(file, content + b"\n")
+                disk.write_all(file, encode_identity(job))
                 disk.sync(file)
             disk.link(folder, temporary, IDENTITY)
         except FileExistsError:
@@ -189,20 +184,7 @@ def _identity(path: Path, disk: Disk) -> str | None:
                 content = disk.read(file, min(size, IDENTITY_BYTES_MAX))
     except FileNotFoundError:
         return None
-    try:
-        found = msgspec.json.decode(content, type=_Identity)
-    except msgspec.MsgspecError as error:
-        raise _foreign(path, f"is none ({error})") from error
-    if found.format != IDENTITY_VERSION:
-        raise _foreign(path, f"has format version {found.format}; this release reads {IDENTITY_VERSION}")
-    return found.job
-
-
-def _foreign(path: Path, what: str) -> SettingsError:
-    return SettingsError(
-        f"'{path / IDENTITY}' says whose checkpoints these are, but it {what}.",
-        remedy=f"Restore it, or set {_SETTING} to another directory.",
-    )
+    return decode_identity(content, str(path / IDENTITY))
 
 
 def _unusable(path: Path, error: OSError) -> ProcessorError:

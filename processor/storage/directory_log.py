@@ -17,13 +17,17 @@ from processor.invariant import invariant
 from processor.storage.block_file import damaged
 from processor.storage.disk import Disk, closing
 from processor.storage.folder_tree import FolderTree, os_error
-from processor.storage.layout import LOG_FOLDER, NOTES_FOLDER, entry_name, is_note_name, place_of
-
-ENTRY_BYTES_MAX = 256 * 2**20
-NOTE_BYTES_MAX = 2**20
+from processor.storage.layout import (
+    ENTRY_BYTES_MAX,
+    LOG_FOLDER,
+    NOTE_BYTES_MAX,
+    NOTES_FOLDER,
+    is_note_name,
+    log_name,
+    place_of,
+)
 
 _TEMPORARY = ".tmp"
-_PROBE = "probe-"
 _READ_BYTES = 2**20
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV)
 
@@ -53,7 +57,7 @@ class DirectoryLog:
         Raises Unavailable when the outcome is not known (R6), ExternalRefusal without hard links.
         """
         invariant(len(content) <= ENTRY_BYTES_MAX, "an entry is within its limit")
-        name = _name(place)
+        name = log_name(place)
         try:
             with self._tree.opened((LOG_FOLDER,), make=True) as folder:
                 taken = self._take(folder, name, content)
@@ -65,7 +69,7 @@ class DirectoryLog:
 
     def read(self, place: int) -> bytes | None:
         """The entry; None when the place is free. Raises DamagedFile when it cannot be one, Unavailable."""
-        return self._read(LOG_FOLDER, _name(place), ENTRY_BYTES_MAX)
+        return self._read(LOG_FOLDER, log_name(place), ENTRY_BYTES_MAX)
 
     def listed(self) -> list[int]:
         """Places of all entries, ascending. Raises Unavailable."""
@@ -82,11 +86,11 @@ class DirectoryLog:
         """Remove an entry; a missing one is no error. Raises Unavailable."""
         try:
             with self._tree.opened((LOG_FOLDER,)) as folder:
-                self._disk.remove(folder, _name(place))
+                self._disk.remove(folder, log_name(place))
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise os_error("delete", self._path(LOG_FOLDER, _name(place)), error) from error
+            raise os_error("delete", self._path(LOG_FOLDER, log_name(place)), error) from error
 
     def put_note(self, name: str, content: bytes) -> None:
         """Overwrite a note; durable on return, and at no moment half there. Raises Unavailable."""
@@ -141,7 +145,7 @@ class DirectoryLog:
                 raise ExternalRefusal(
                     f"the file system of '{self._root}' makes no hard links ({error.strerror}); without them "
                     "a place of the decision log cannot be taken by one writer only.",
-                    remedy="Put checkpoint.directory on another file system.",
+                    remedy="Set checkpoint.log_directory, or checkpoint.directory, to another file system.",
                 ) from error
             raise
         return True
@@ -206,8 +210,3 @@ class DirectoryLog:
 
     def _path(self, *parts: str) -> str:
         return str(self._root.joinpath(*parts))
-
-
-def _name(place: int) -> str:
-    invariant(place != 0, "no entry and no probe has place 0")
-    return entry_name(place) if place > 0 else f"{_PROBE}{-place}"

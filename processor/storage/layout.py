@@ -17,19 +17,24 @@ from pathlib import Path
 
 from processor.errors import JobError
 from processor.ids import Attempt, JobName, Place, SubtaskId, escape_name
+from processor.invariant import invariant
 
-IDENTITY = "job.json"
 LOG_FOLDER = "log"
 NOTES_FOLDER = "notes"
 FILES_FOLDER = "files"
 
 PUBLISHED_NOTE = "published"
 
+ENTRY_BYTES_MAX = 256 * 2**20
+NOTE_BYTES_MAX = 2**20
+
 NAME_PART_BYTES_MAX = 200
 """Of an escaped job or chain; file systems take 255, some of which belong to what we add."""
 
 FILE_NAME_BYTES_MAX = 1_024
 """Of a whole name relative to ``files/``."""
+
+_PROBE = "probe-"
 
 _PART = re.compile(r"[A-Za-z0-9_%\-][A-Za-z0-9_%.\-]*\Z", re.ASCII)
 _NOTE = re.compile(r"[a-z][a-z0-9\-]{0,63}\Z", re.ASCII)
@@ -45,9 +50,14 @@ class FileKind(StrEnum):
     OUTBOX = "outbox"
 
 
+def job_part(job: JobName) -> str:
+    """The name of a job's folder under a checkpoint root. Raises JobError for a name that cannot be one."""
+    return _escaped("job", job)
+
+
 def job_folder(root: Path, job: JobName) -> Path:
-    """The folder of a job under a checkpoint root. Raises JobError for a name that cannot be one."""
-    return root / _escaped("job", job)
+    """The folder of a job under a local checkpoint root. Raises JobError."""
+    return root / job_part(job)
 
 
 def file_prefix(attempt: Attempt, subtask: SubtaskId) -> str:
@@ -74,6 +84,12 @@ def attempt_folder(attempt: Attempt) -> str:
 def entry_name(place: int) -> str:
     """File name of a place of the decision log, within the log's folder."""
     return f"{place:016d}.entry"
+
+
+def log_name(place: int) -> str:
+    """The same for every place; those below 0 are of the two-writer test, and never listed."""
+    invariant(place != 0, "no entry and no probe has place 0")
+    return entry_name(place) if place > 0 else f"{_PROBE}{-place}"
 
 
 def place_of(name: str) -> Place | None:

@@ -86,7 +86,7 @@ class House:
                     ),
                     runtime=RuntimeSettings(parallelism=2, batch_records_max=2),
                 ),
-                directory=self.directory,
+                store=self.directory,
                 backend=MemoryBackend(snapshots=SnapshotFiles()),
                 clock=self.clock,
                 chance=chance,

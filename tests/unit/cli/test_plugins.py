@@ -8,6 +8,7 @@ import pytest
 
 from processor.errors import SettingsError
 from processor.plugins import installed_plugins
+from tests.s3_server import ACCESS_KEY, SECRET_KEY, ignore_conditions
 from tests.unit.cli.conftest import points
 
 HERE = "tests.unit.cli.sample_plugin"
@@ -82,3 +83,24 @@ def test_doctor_asks_every_plugin_and_falls_short_when_a_check_fails(processor_c
     assert "FAILED  broker" in result.stdout
     assert result.stdout.splitlines()[-1] == "1 checks passed, 1 failed"
     assert "checkpoint.directory is not set" in processor_command("doctor").stdout
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_r05_doctor_tries_the_store_of_the_log_and_leaves_nothing(processor_command, s3, honest):
+    bucket = s3.bucket()
+    if not honest:
+        s3.always(ignore_conditions)
+    given = [
+        f"checkpoint.directory=s3://{bucket}/jobs",
+        f"stores.s3.endpoint={s3.endpoint}",
+        f"stores.s3.access_key_id={ACCESS_KEY}",
+        "stores.s3.secret_access_key=env:S3_SECRET",
+        "broker.main.address=x:1",
+    ]
+    options = [word for each in given for word in ("--set", each)]
+    result = processor_command("doctor", *options, S3_SECRET=SECRET_KEY)
+    assert result.exit_code == (0 if honest else 1)
+    assert f"s3://{bucket}/jobs" in result.stdout or not honest
+    assert "Set checkpoint.log_directory" in result.stdout or honest
+    assert SECRET_KEY not in result.stdout + result.stderr
+    assert b"<Key>" not in s3.request("GET", bucket)

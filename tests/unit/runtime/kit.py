@@ -24,7 +24,9 @@ from processor.runtime.threads import ThreadedExecutor
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
 from processor.state.backends import MemoryBackend
 from processor.storage.decision_log import DecisionLog
-from processor.storage.directory import JobDirectory, open_job_directory
+from processor.storage.directory import JobDirectory, JobStore, open_job_directory
+from processor.storage.job_store import open_job_store
+from processor.storage.places import Places
 from processor.storage.snapshot_file import SnapshotFiles
 from processor.stream.job import Job
 from processor.telemetry.log import get_log
@@ -77,6 +79,8 @@ class JobRun:
     chance: CountedChance = field(default_factory=CountedChance)
     checkpoint: dict[str, Any] = field(default_factory=dict)
     runtime: dict[str, Any] = field(default_factory=dict)
+    places: Places | None = None
+    """Where checkpoints are instead of below ``root``."""
 
     def __post_init__(self) -> None:
         self.signals = Signals()
@@ -101,7 +105,12 @@ class JobRun:
         self.directory: JobDirectory = open_job_directory(
             self.root, self.plan.job, token=self.chance.token, faults=self._fault
         )
-        self.log = DecisionLog(self.directory.log)
+        self.store: JobStore = (
+            self.directory
+            if self.places is None
+            else open_job_store(self.places, self.plan.job, token=self.chance.token, faults=self._fault)
+        )
+        self.log = DecisionLog(self.store.log)
         self.metrics = Metrics()
         self.statistics = CheckpointStatistics()
         self.clock = SystemClock()
@@ -122,7 +131,7 @@ class JobRun:
         return AttemptParts(
             plan=self.plan,
             settings=self.settings,
-            directory=self.directory,
+            store=self.store,
             backend=MemoryBackend(snapshots=SnapshotFiles()),
             clock=self.clock,
             chance=self.chance,

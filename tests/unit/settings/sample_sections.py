@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from processor.settings.model import Section
+from processor.settings.section import Section
 from processor.settings.units import Duration, at_least_ms
 
 

@@ -1,4 +1,5 @@
-"""Files of checkpoints: whole and durable, or not there; damage is named; nothing leads out of the root."""
+"""Files of checkpoints on a disk: durable or not there; nothing leads out of the root. The contract that all stores
+keep is tested in test_file_stores."""
 
 from __future__ import annotations
 
@@ -11,14 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from processor.errors import DamagedFile, EngineBug, Unavailable
+from processor.errors import DamagedFile, Unavailable
 from processor.ids import FileRef
 from processor.storage.directory_files import DirectoryFiles
 from processor.storage.disk import Disk
-from tests.unit.storage.damage import damages
 from tests.unit.storage.disks import FailingDisk, LossyDisk
 
 NAME = "a1/count-0/x.state"
@@ -40,25 +38,6 @@ def read(files: DirectoryFiles, ref: FileRef) -> bytes:
     return b"".join(files.read(ref))
 
 
-def test_what_is_written_is_read_back_with_its_size_and_hash(tmp_path):
-    files = DirectoryFiles(tmp_path)
-    ref = write(files)
-    assert ref == FileRef(name=NAME, bytes=len(WHOLE), sha256=sha256(WHOLE).hexdigest())
-    assert read(files, ref) == WHOLE
-    files.verify(ref)
-    empty = write(files, "a1/count-0/empty.state", [])
-    assert read(files, empty) == b""
-
-
-def test_large_files_come_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("processor.storage.directory_files.READ_CHUNK_BYTES", 7)
-    files = DirectoryFiles(tmp_path)
-    ref = write(files)
-    chunks = list(files.read(ref))
-    assert b"".join(chunks) == WHOLE
-    assert max(map(len, chunks)) == 7
-
-
 def test_files_and_folders_are_for_their_owner_only(tmp_path):
     old = os.umask(0)
     try:
@@ -67,62 +46,6 @@ def test_files_and_folders_are_for_their_owner_only(tmp_path):
         os.umask(old)
     for path in tmp_path.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-
-
-def test_r22_a_name_is_used_once(tmp_path):
-    files = DirectoryFiles(tmp_path)
-    ref = write(files)
-    with pytest.raises(DamagedFile, match=r"x\.state' exists already"):
-        files.create(NAME)
-    unfinished = files.create("a1/count-0/y.state")
-    with pytest.raises(DamagedFile):
-        files.create("a1/count-0/y.state")
-    unfinished.discard()
-    assert read(files, ref) == WHOLE
-
-
-def test_a_discarded_file_is_gone_and_a_finished_one_stays(tmp_path):
-    files = DirectoryFiles(tmp_path)
-    writer = files.create(NAME)
-    writer.write(b"x")
-    writer.discard()
-    writer.discard()
-    assert files.names("") == []
-    finished = files.create(NAME)
-    ref = finished.finish()
-    finished.discard()
-    files.verify(ref)
-    with pytest.raises(EngineBug):
-        finished.write(b"more")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "/etc/passwd",
-        "../x",
-        "a/../../x",
-        "a//b",
-        "a/.",
-        "./a",
-        ".hidden",
-        "a\0b",
-        "a/b\n",
-        "x" * 2000,
-        "é",
-    ],
-)
-def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, name):
-    root = tmp_path / "root"
-    root.mkdir()
-    (tmp_path / "x").write_bytes(b"secret")
-    files = DirectoryFiles(root)
-    ref = FileRef(name=name, bytes=6, sha256=sha256(b"secret").hexdigest())
-    for act in (lambda: files.create(name), lambda: read(files, ref), lambda: files.delete(name)):
-        with pytest.raises(DamagedFile, match="cannot be the name"):
-            act()
-    assert (tmp_path / "x").exists()
 
 
 def test_links_are_not_followed(tmp_path):
@@ -152,47 +75,6 @@ def test_what_is_no_file_is_damage_and_does_not_hang(tmp_path):
             read(files, FileRef(name=name, bytes=0, sha256=sha256(b"").hexdigest()))
 
 
-@given(st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_r08_any_damage_is_found_by_name_and_the_last_chunk_is_kept_back(tmp_path, data):
-    files = DirectoryFiles(tmp_path)
-    files.delete(NAME)
-    ref = write(files)
-    damaged = data.draw(damages(WHOLE))
-    (tmp_path / NAME).write_bytes(damaged)
-    if damaged == WHOLE:
-        return
-    found: list[bytes] = []
-    with pytest.raises(DamagedFile, match=NAME):
-        found.extend(files.read(ref))
-    assert found == []  # it has one chunk only
-    with pytest.raises(DamagedFile, match=NAME):
-        files.verify(ref)
-
-
-def test_r08_the_last_chunk_is_kept_back_until_the_hash_was_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr("processor.storage.directory_files.READ_CHUNK_BYTES", 1000)
-    files = DirectoryFiles(tmp_path)
-    ref = write(files)
-    (tmp_path / NAME).write_bytes(b"O" + WHOLE[1:])
-    found: list[bytes] = []
-    with pytest.raises(DamagedFile):
-        found.extend(files.read(ref))
-    assert sum(map(len, found)) < len(WHOLE)
-
-
-def test_r08_a_missing_or_swapped_file_is_named(tmp_path):
-    files = DirectoryFiles(tmp_path)
-    one = write(files, "a1/count-0/one.state", [b"1"])
-    two = write(files, "a1/count-0/two.state", [b"2"])
-    (tmp_path / one.name).write_bytes((tmp_path / two.name).read_bytes())
-    with pytest.raises(DamagedFile, match=r"one\.state"):
-        read(files, one)
-    (tmp_path / two.name).unlink()
-    with pytest.raises(DamagedFile, match=r"two\.state' is damaged: it is missing"):
-        read(files, two)
-
-
 def test_a_sector_that_cannot_be_read_is_damage(tmp_path):
     class BadSector(Disk):
         def read(self, file: int, length: int) -> bytes:
@@ -203,17 +85,12 @@ def test_a_sector_that_cannot_be_read_is_damage(tmp_path):
         read(DirectoryFiles(tmp_path, BadSector()), ref)
 
 
-def test_names_are_sorted_and_deleting_leaves_no_empty_folders(tmp_path):
+def test_deleting_leaves_no_empty_folders(tmp_path):
     files = DirectoryFiles(tmp_path)
     names = ["a1/b-0/2", "a1/b-0/1", "a10/b-0/1", "a1/c-1/1"]
     for name in names:
         write(files, name, [b""])
-    assert files.names("") == sorted(names)
-    assert files.names("a1/") == ["a1/b-0/1", "a1/b-0/2", "a1/c-1/1"]
-    assert files.names("a1/b-0/1") == ["a1/b-0/1"]
-    assert files.names("a2/") == files.names("../") == []
     for name in names:
-        files.delete(name)
         files.delete(name)
     assert list(tmp_path.iterdir()) == []
     write(files, names[0], [b"again"])
