@@ -11,6 +11,7 @@ from processor.contracts.simulated import SimulatedSystem
 from processor.ids import JobName, SplitId, StepName
 from processor.plan.graph import Step
 from processor.runtime.start_options import StartOptions
+from processor.settings.location import local
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
 from processor.simulation.case import PARTS, Case, Input
 from processor.simulation.chaos import Chaos
@@ -264,7 +265,7 @@ class Simulation:
         # set; with a few small records they would never be met.
         checkpoint = CheckpointSettings().model_copy(
             update={
-                "directory": ROOT,
+                "directory": local(ROOT),
                 "interval": chance.choice((30, 80, 200, 400, 1_000)),
                 "timeout": chance.choice((800, 2_000, 6_000)),
                 "min_pause": chance.choice((0, 0, 50)),
