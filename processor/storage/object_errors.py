@@ -24,6 +24,8 @@ _BUCKET_GONE = re.compile(r"specified (bucket|container) does not exist", re.IGN
 _MACHINE = ("169.254.", "metadata.google", "/latest/api/token")
 _LATE = ("TimedOut", "kind: Timeout", "timed out")
 _REFUSED_FOR_NOW = frozenset({408, 409, 425, 429})
+_CODES_REFUSED_FOR_NOW = frozenset({"RequestTimeout", "OperationAborted"})
+"""S3 answers a connection that was too slow with 400."""
 _NO_CONDITION = frozenset({"NotImplemented", "NotSupported"})
 
 
@@ -58,7 +60,8 @@ def object_error(act: str, what: str, error: Exception) -> ProcessorError:
             f"cannot {act} '{what}': no credentials are set, and this machine gives none.",
             remedy="Set them in the section stores, or by the provider's environment variables.",
         )
-    if 300 <= status < 500 and status not in _REFUSED_FOR_NOW:
+    for_now = status in _REFUSED_FOR_NOW or _code(text) in _CODES_REFUSED_FOR_NOW
+    if 300 <= status < 500 and not for_now:
         return ExternalRefusal(
             failed, remedy="Check region, endpoint and name of the bucket in the settings."
         )
