@@ -27,17 +27,21 @@ RETAINED_MIN = 2
 def kept(log: LogView, retained: int) -> tuple[CheckpointEntry, ...]:
     """The checkpoints that are kept: the newest, its ancestors, then the newest others, up to ``retained``.
 
-    The ancestors first: a recovery that cannot read one goes back along them (R3).
+    The ancestors first: a recovery that cannot read one goes back along them (R3). Beyond the parent, what was
+    condemned once stays out, though its entry may still be there and a later one leave room for it.
     """
     newest_first = sorted(log.checkpoints(), key=lambda entry: entry.place, reverse=True)
+    doomed = condemned(log)
     entry = log.newest() or next(iter(newest_first), None)  # right after a rewind the old branch stays
     line: list[CheckpointEntry] = []
     while entry is not None and len(line) < max(retained, RETAINED_MIN):
+        if len(line) >= RETAINED_MIN and doomed & _states(entry):
+            break
         line.append(entry)
         parent, place = entry.parent, entry.place
         entry = next((e for e in newest_first if e.checkpoint == parent and e.place < place), None)
     places = {entry.place for entry in line}
-    others = [entry for entry in newest_first if entry.place not in places]
+    others = [e for e in newest_first if e.place not in places and not doomed & _states(e)]
     return (*line, *others[: max(retained, RETAINED_MIN) - len(line)])
 
 

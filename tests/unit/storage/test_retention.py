@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from processor.errors import EngineBug, LogConflict, Unavailable
@@ -64,6 +64,13 @@ def test_r03_r07_ancestors_are_kept_before_a_branch_that_was_left():
     log = log_of(*FIVE.entries, seal(7, 2), made(8, 6, parent=4))
     assert [entry.checkpoint for entry in kept(log, 3)] == [6, 4, 3]
     assert [entry.checkpoint for entry in kept(log, 6)] == [6, 4, 3, 2, 1, 5]
+
+
+def test_r07_r22_what_was_condemned_is_not_kept_again_when_there_is_room_for_it():
+    """Checkpoint 5 was left behind and condemned; after the rewind it is among the newest by its place."""
+    last = replace(made(8, 6, parent=4), condemned=("a1/c-0/s5",))
+    log = log_of(*FIVE.entries, seal(7, 2), last, seal(9, 3), rewind(10, 3, parent=6), made(11, 7, parent=0))
+    assert [entry.checkpoint for entry in kept(log, 3)] == [7, 6, 4]
 
 
 def test_r07_after_a_rewind_the_branch_left_is_kept_until_the_new_one_has_checkpoints():
@@ -347,6 +354,7 @@ ACTS = (
     st.integers(2, 4),
     st.lists(st.sampled_from([*ACTS, "decide", "forget", "back", "rewind"]), min_size=5, max_size=40),
 )
+@example(3, ["decide", "decide", "decide", "back", "decide", "rewind"])
 @settings(max_examples=300, deadline=None)
 def test_r07_r22_no_life_of_a_job_loses_what_a_recovery_needs_and_garbage_goes(retained, acts):
     life = Life(retained)
