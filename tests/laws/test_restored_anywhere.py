@@ -209,7 +209,9 @@ class Subtasks:
             backend,
             [
                 SubtaskSnapshot(
-                    subtask=SubtaskId("step", index), keyed=snapshot.keyed, event_times=snapshot.event_times
+                    subtask=SubtaskId(StepName("step"), index),
+                    keyed=snapshot.keyed,
+                    event_times=snapshot.event_times,
                 )
                 for index, snapshot in enumerate(snapshots)
             ],

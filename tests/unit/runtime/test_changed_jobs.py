@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from processor.errors import JobError
@@ -32,7 +34,7 @@ def started(tmp_path, run: JobRun | None, build, values: list[str], **options) -
     """Run the job over more records until it has read them all, then stop it."""
     source = ListSource({"lines/0": []}) if run is None else run.source
     source.records["lines/0"] += values
-    more = {} if run is None else {"outside": run.outside, "chance": run.chance}
+    more: dict[str, Any] = {} if run is None else {"outside": run.outside, "chance": run.chance}
     again = JobRun(tmp_path / "jobs", source=source, build=build, **more)
     polls = 0
 
