@@ -39,7 +39,7 @@ from tests.topics import create_topic
 from tests.waiting import wait_until
 
 CHECKPOINT_INTERVAL_MS = 200
-DURATIONS = ("checkpoint.alignment_timeout",)
+DURATIONS = ("checkpoint.alignment_timeout", "checkpoint.timeout")
 DRAINED = "drain"
 """The job of which nothing may come out before it is drained."""
 RECORDS_TO_THE_END = 20_000

@@ -14,7 +14,8 @@ from tests.integration.scenario import STOP_TIMEOUT_S, Scenario
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 END_TIMEOUT_S = 60.0
-GOOD = [Described(n) for n in range(20)]
+GOOD = [Described(n, key=f"key {n}") for n in range(20)]
+"""A key each: of rows with one key, the broker's cleaner may have removed all but the last when they are read."""
 CONFIG_OUT = {
     "max.message.bytes": "4000",
     "cleanup.policy": "compact",
@@ -80,4 +81,4 @@ def test_r30_skip_leaves_the_rows_out_and_counts_them(kafka: str, tmp_path: Path
         process.kill()
     assert counters["write"]["records_skipped"] == len(refused)
     written = [msgspec.json.decode(record.value(), type=Described) for record in scenario.records_out()]
-    assert written == GOOD
+    assert sorted(written, key=lambda row: row.n) == GOOD
