@@ -104,5 +104,5 @@ def _opened(
     from processor.storage.places import places_of
 
     settings = load_configured(config, assignments, told).settings
-    where = places_of(settings.checkpoint, settings.stores)
+    where = places_of(settings)
     return DecisionLog(open_job_store(where, JobName(job), token=secrets.token_hex, make=False).log)

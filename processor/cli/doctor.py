@@ -48,7 +48,7 @@ def _checkpoint_rows(settings: Settings) -> Iterator[_Row]:
 
     what = "a decision log takes each place once"
     try:
-        where = places_of(settings.checkpoint, settings.stores)
+        where = places_of(settings)
         directory = where.log.directory
         if directory is None:
             _try_bucket(where)

@@ -64,7 +64,7 @@ def run(
         from processor.storage.places import places_of
 
         settings = load_configured(config, set_, told).settings
-        places_of(settings.checkpoint, settings.stores)  # before the job's code, slow to import perhaps
+        places_of(settings)  # before the job's code, slow to import perhaps
         graph = load_graph(build)
 
         from processor.runtime.embedded import run_job

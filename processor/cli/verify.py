@@ -73,7 +73,7 @@ def audit_job(
     audit = audit or _audit_of(graph)
     sources = _steps(graph, "source", audit.source)
     sink = _only(graph, "sink", _steps(graph, "sink", audit.sink))
-    where = places_of(settings.checkpoint, settings.stores)
+    where = places_of(settings)
     store = open_job_store(where, graph.name, token=secrets.token_hex, make=False)
     log = DecisionLog(store.log)
     view = log.read_all()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, Generic, Protocol, TypeVar, get_type_hints
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from processor.errors import JobError
+from processor.operators.types import return_type
 from processor.records.batch import Key
 
 A = TypeVar("A")
@@ -98,11 +99,8 @@ def total_type(how: Any) -> Any:
             + (f": it has no {missing[0]}." if missing else " but a class."),
             remedy="Give an instance, such as Count() or Sum(lambda order: order.cents).",
         )
-    try:
-        found = get_type_hints(how.create).get("return")
-    except Exception:  # a name that exists only for checkers, a local class
-        found = None
-    if found in (None, NoneType, Any) or isinstance(found, TypeVar):
+    found = return_type(how.create)
+    if found in (None, NoneType):
         raise JobError(
             f"{type(how).__name__} does not say the type of its totals, which are kept as state.",
             remedy="Annotate the return type of its create, such as def create(self) -> int.",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from processor.contracts.policy import Skip
 from processor.contracts.sink import Guarantee
 from processor.ids import StepName
+from processor.operators.types import show
 from processor.plan.execution import Chain, ChannelPlan, ExecutionPlan
 from processor.plan.graph import MAIN_OUTPUT, EdgeKind, Step
-from processor.plan.types import show
 
 _LINE_LENGTH_MAX = 100
 """A longer list of a step's properties continues below it."""

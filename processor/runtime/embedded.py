@@ -56,7 +56,7 @@ def run_job(
     """
     plan = lay_out(graph, settings.runtime.parallelism)
     chance, clock, metrics = SystemChance(), SystemClock(), Metrics()
-    where = places_of(settings.checkpoint, settings.stores)
+    where = places_of(settings)
     store = open_job_store(where, plan.job, token=chance.token, faults=faults)
     # Another handle on the same log: does its store keep a second writer out (R5)?
     other = open_job_store(where, plan.job, token=chance.token)

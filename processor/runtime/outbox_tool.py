@@ -222,7 +222,7 @@ def _outbox_view(
 def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
     chance, clock = SystemChance(), SystemClock()
     plan = lay_out(graph, settings.runtime.parallelism)
-    where = places_of(settings.checkpoint, settings.stores)
+    where = places_of(settings)
     store = open_job_store(where, graph.name, token=chance.token, make=False)
     log = DecisionLog(store.log)
     with ExitStack() as closing:

@@ -65,7 +65,7 @@ def control_root(settings: Settings) -> Path:
     """
     if settings.runtime.control_directory is not None:
         return settings.runtime.control_directory
-    location = places_of(settings.checkpoint, settings.stores).files
+    location = places_of(settings).files
     return location.directory or _private_directory(str(location))
 
 

@@ -94,9 +94,7 @@ class RocksDbMapTable(RocksDbTable):
 
     def _start(self, encoded: bytes) -> bytes:
         """What all entries of an encoded key begin with."""
-        return (
-            self._heads[crc32(encoded) % self._groups] + len(encoded).to_bytes(LENGTH_BYTES, "big") + encoded
-        )
+        return self._heads[crc32(encoded) % self._groups] + _lengthed(encoded)
 
     def _placed(self, keys: list[Any]) -> tuple[list[int], list[bytes]]:
         count = self._groups
@@ -105,8 +103,12 @@ class RocksDbMapTable(RocksDbTable):
         for key, of_entry in keys:
             of_key = key_bytes(key)
             groups.append(crc32(of_key) % count)
-            encoded.append(len(of_key).to_bytes(LENGTH_BYTES, "big") + of_key + key_bytes(of_entry))
+            encoded.append(_lengthed(of_key) + key_bytes(of_entry))
         return groups, encoded
+
+
+def _lengthed(encoded: bytes) -> bytes:
+    return len(encoded).to_bytes(LENGTH_BYTES, "big") + encoded
 
 
 def _as_it_is(data: bytes) -> bytes:

@@ -13,11 +13,11 @@ from rocksdict import ReadOptions, WriteBatch
 from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
 from processor.ids import KeyGroupRange
 from processor.records.batch import Key
-from processor.records.key_groups import decode_key, encode_key
+from processor.records.key_groups import decode_key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import Entries
 from processor.state.snapshot import Block, changed_values
-from processor.state.stored_keys import StoredKey, key_bytes
+from processor.state.stored_keys import StoredKey, key_bytes, normalise
 from processor.state.value_types import ValueType
 
 if TYPE_CHECKING:
@@ -163,18 +163,16 @@ class RocksDbTable:
         return cast(Iterator[tuple[bytes, bytes]], entries)
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
-        heads, groups = self._heads, self._groups
-        entries: list[tuple[bytes, bytes]] = []
-        for key, value in zip(keys, values, strict=True):
-            encoded = encode_key(key)
-            entries.append((heads[crc32(encoded) % groups] + encoded, bytes(value)))
-        self._store.collect(entries)
+        self._store.collect(list(zip(self._at(keys), map(bytes, values), strict=True)))
 
     def forget(self, keys: list[Key], values: Iterable[Any]) -> None:
         """Entries that are no longer there."""
-        heads, groups = self._heads, self._groups
-        encoded = [encode_key(key) for key in keys]
-        self._store.drop([heads[crc32(key) % groups] + key for key in encoded])
+        self._store.drop(self._at(keys))
+
+    def _at(self, keys: list[Key]) -> list[bytes]:
+        """Where entries of authors' keys lie."""
+        heads, (groups, encoded) = self._heads, self._placed(list(normalise(keys)))
+        return [heads[group] + key for group, key in zip(groups, encoded, strict=True)]
 
     def changes(self, entries: Entries) -> Iterator[tuple[bool, Block]]:
         """These entries; True with those that are no longer there."""

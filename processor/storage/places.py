@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from processor.errors import SettingsError
 from processor.settings.location import Location
-from processor.settings.model import CheckpointSettings
+from processor.settings.model import Settings
 from processor.settings.stores import StoreSettings
 
 
@@ -19,8 +19,9 @@ class Places:
     stores: StoreSettings
 
 
-def places_of(checkpoint: CheckpointSettings, stores: StoreSettings) -> Places:
+def places_of(settings: Settings) -> Places:
     """Raises SettingsError when nobody said where."""
+    checkpoint = settings.checkpoint
     if checkpoint.directory is None:
         raise SettingsError(
             "checkpoint.directory is not set: nobody knows where the checkpoints are.",
@@ -28,5 +29,7 @@ def places_of(checkpoint: CheckpointSettings, stores: StoreSettings) -> Places:
             "--set checkpoint.directory=PATH.",
         )
     return Places(
-        files=checkpoint.directory, log=checkpoint.log_directory or checkpoint.directory, stores=stores
+        files=checkpoint.directory,
+        log=checkpoint.log_directory or checkpoint.directory,
+        stores=settings.stores,
     )

@@ -11,8 +11,8 @@ from processor.contracts.checkpoint_hook import CheckpointHook
 from processor.contracts.policy import Fail, Policy, Skip
 from processor.errors import JobError, Where
 from processor.ids import MAX_PARALLELISM_LIMIT, JobName, StepName, escape_name
+from processor.operators.types import accepts, parameter_type, show
 from processor.plan.graph import MAIN_OUTPUT, Edge, EdgeKind, EventTime, JobGraph, Step
-from processor.plan.types import accepts, parameter_type, show
 
 NAME_LENGTH_MAX = 100
 """Of a name as file names and identities at brokers hold it (``ids.escape_name``), which have limits."""

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from processor.contracts.policy import Policy
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.process_function import KeyedCoProcess
+from processor.operators.types import function_types, single_class
 from processor.plan.graph import Step
-from processor.plan.types import function_types, single_class
 from processor.records.batch import Key
 from processor.stream.builder import JobBuilder, Port
 from processor.stream.keyed_step import add_process, check_input, process_class

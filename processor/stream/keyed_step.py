@@ -10,8 +10,8 @@ from typing import Any, TypeVar, get_origin
 from processor.errors import JobError, Where
 from processor.ids import StepName
 from processor.operators.process_function import KeyedFunction, declared_sides
+from processor.operators.types import accepts, return_type, show
 from processor.plan.graph import Step
-from processor.plan.types import accepts, return_type, show
 from processor.state.declarations import described_states
 from processor.state.value_types import describe_type
 from processor.stream.builder import JobBuilder, Port

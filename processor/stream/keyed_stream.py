@@ -17,8 +17,8 @@ from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.lift import Filter
 from processor.operators.process_function import KeyedProcess
 from processor.operators.running_aggregate import TOTAL, RunningAggregate
+from processor.operators.types import accepts, function_types, parameter_type, return_type, same, show
 from processor.plan.graph import Step
-from processor.plan.types import accepts, function_types, parameter_type, return_type, same, show
 from processor.records.batch import Key
 from processor.state.value_types import describe_type
 from processor.stream.builder import Port, checked_function

@@ -16,9 +16,9 @@ from processor.operators.lift import Filter, FlatMap, Map, MapBatch, Union
 from processor.operators.operator import AnyOperator
 from processor.operators.outbox_sink import OutboxSink
 from processor.operators.process_function import SideOutput
+from processor.operators.types import accepts, item_type, return_type, show
 from processor.plan.compatibility import check_guarantee
 from processor.plan.graph import EventTime, Step
-from processor.plan.types import accepts, item_type, return_type, show
 from processor.records.batch import Key
 from processor.stream.builder import JobBuilder, Port, checked_function
 

@@ -95,9 +95,7 @@ def test_r05_the_daemon_itself_runs_with_files_in_a_bucket_and_its_log_in_a_dire
     for _ in range(2):  # the second start finds what the first one left
         assert run_job(run.job().graph(), settings, StartOptions(), get_log("test")) == 0
         assert run.out() == EXPECTED
-    store = open_job_store(
-        places_of(settings.checkpoint, settings.stores), JobName("echo"), token=Tokens(), make=False
-    )
+    store = open_job_store(places_of(settings), JobName("echo"), token=Tokens(), make=False)
     entry = DecisionLog(store.log).read_all().newest()
     assert entry is not None
     for ref in entry.files():

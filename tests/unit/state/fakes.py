@@ -7,19 +7,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import msgspec
 
-from processor.contracts.state_store import KeyedStateRequest, StateBackend, TableSpec
+from processor.contracts.state_store import KeyedState, KeyedStateRequest, StateBackend, TableSpec
 from processor.errors import DamagedFile
 from processor.fault_points import FaultHook, no_faults
-from processor.ids import FileRef, KeyGroupRange, StepName, key_groups_of
+from processor.ids import CheckpointId, FileRef, KeyGroupRange, StepName, key_groups_of
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import decode_key, encode_key, key_group
 from processor.state.backends import MemoryBackend, RocksDbBackend
-from processor.state.declarations import described_states, table_specs
+from processor.state.declarations import bind, described_states, table_specs
+from processor.state.keyed_view import CurrentKey
+from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type
 
 MAX_PARALLELISM = 16
@@ -155,6 +159,53 @@ def make_backend(name: str, directory: Path, *, cache_entries_max: int = 1_000) 
     return RocksDbBackend(
         snapshots=PlainSnapshots(), directory=directory, cache_entries_max=cache_entries_max
     )
+
+
+class Bound:
+    """An instance of a keyed function whose states are bound, and their keyed state."""
+
+    def __init__(self, function: Any, state: KeyedState) -> None:
+        self.function = function
+        self.state = state
+        self.cell = CurrentKey()
+        bind(function, state, self.cell, StepName("step"))
+
+    def at(self, key: Any) -> Any:
+        """The function, called for a key."""
+        self.cell.key = normalise_key(key)
+        return self.function
+
+    def cut(self, checkpoint: int = 1) -> Any:
+        return self.state.cut(CheckpointId(checkpoint)).run()
+
+
+class CompletionThread:
+    """Runs completions one after another on a thread of its own; ``results`` have each outcome with what it was
+    ``put`` with."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[Any, Any]] = []
+        self.failures: list[BaseException] = []
+        self._work: SimpleQueue[Any] = SimpleQueue()
+        self._thread = Thread(target=self._complete)
+        self._thread.start()
+
+    def put(self, completion: Any, expected: Any) -> None:
+        self._work.put((completion, expected))
+
+    def join(self) -> None:
+        """Wait until all is done."""
+        self._work.put(None)
+        self._thread.join()
+
+    def _complete(self) -> None:
+        while (job := self._work.get()) is not None:
+            completion, expected = job
+            try:
+                self.results.append((completion.run(), expected))
+            except BaseException as error:
+                self.failures.append(error)
+                return
 
 
 @dataclass

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,14 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processor.contracts.state_store import KeyedState, StateBackend
+from processor.contracts.state_store import StateBackend
 from processor.errors import JobError, UserCodeError
-from processor.ids import CheckpointId, StepName
-from processor.state.declarations import bind, described_states
-from processor.state.keyed_view import CurrentKey
+from processor.ids import CheckpointId
+from processor.state.declarations import described_states
 from processor.state.map_state import Mapped, MapState
-from processor.state.stored_keys import normalise_key
-from tests.unit.state.fakes import Place, keys_of, make_backend
+from tests.unit.state.fakes import Bound, CompletionThread, Place, keys_of, make_backend
 
 BACKENDS = ("memory", "rocksdb")
 
@@ -45,29 +41,12 @@ class Function:
     maybe: Mapped[str, int | None] = cast(Any, MapState(str, cast(Any, int | None)))
 
 
-class Bound:
-    """A bound function and its state."""
-
-    def __init__(self, state: KeyedState) -> None:
-        self.state = state
-        self._cell = CurrentKey()
-        self._function = Function()
-        bind(self._function, state, self._cell, StepName("step"))
-
-    def at(self, key: Any) -> Function:
-        self._cell.key = normalise_key(key)
-        return self._function
-
-    def cut(self, checkpoint: int = 1) -> Any:
-        return self.state.cut(CheckpointId(checkpoint)).run()
-
-
 @pytest.fixture
 def opened(backend: StateBackend, place: Place) -> Iterator[Callable[..., Bound]]:
     made: list[Bound] = []
 
     def open_(restored: Any = (), **more: Any) -> Bound:
-        made.append(Bound(backend.open(place.request_of(Function, restored, **more))))
+        made.append(Bound(Function(), backend.open(place.request_of(Function, restored, **more))))
         return made[-1]
 
     yield open_
@@ -258,7 +237,7 @@ def test_a_map_is_described_by_both_its_types() -> None:
 @pytest.mark.parametrize("other", BACKENDS)
 def test_r27_maps_move_between_stores_by_the_key_groups_of_their_keys(one, other, tmp_path):
     place = Place()
-    before = Bound(make_backend(one, tmp_path / "one").open(place.request_of(Function)))
+    before = Bound(Function(), make_backend(one, tmp_path / "one").open(place.request_of(Function)))
     keys = [key for index in (0, 1, 2) for key in keys_of(index, 3)]
     for key in keys:
         for number in range(3):
@@ -274,7 +253,7 @@ def test_r27_maps_move_between_stores_by_the_key_groups_of_their_keys(one, other
     before.state.close()
     for index in range(3):
         request = place.request_of(Function, files, index=index, parallelism=3)
-        after = Bound(make_backend(other, tmp_path / f"other-{index}").open(request))
+        after = Bound(Function(), make_backend(other, tmp_path / f"other-{index}").open(request))
         mine = keys_of(index, 3)
         for key in keys:
             there = key in mine
@@ -304,7 +283,7 @@ def test_a_map_is_whole_at_every_moment_between_cut_and_completion(name, history
     """Against a dict, over a cache so small that entries leave it as soon as they may."""
     place = Place()
     backend = make_backend(name, tmp_path_factory.mktemp("local"), cache_entries_max=9)
-    bound = Bound(backend.open(place.request_of(Function)))
+    bound = Bound(Function(), backend.open(place.request_of(Function)))
     model: dict[str, dict[int, str]] = {"a": {}, "b": {}}
     waiting: list[Any] = []
     checkpoint = 0
@@ -335,7 +314,7 @@ def test_a_map_is_whole_at_every_moment_between_cut_and_completion(name, history
                 checkpoint += 1
                 files = bound.cut(checkpoint)
                 bound.state.close()
-                bound = Bound(backend.open(place.request_of(Function, files)))
+                bound = Bound(Function(), backend.open(place.request_of(Function, files)))
         for key, expected in model.items():
             assert bound.at(key).numbers.items(ordered=True) == sorted(expected.items())
     bound.state.close()
@@ -348,25 +327,11 @@ def test_maps_are_whole_while_a_completion_runs_on_another_thread(name, seed, tm
     chance = random.Random(seed)
     place = Place()
     backend = make_backend(name, tmp_path_factory.mktemp("local"), cache_entries_max=150)
-    bound = Bound(backend.open(place.request_of(Function)))
+    bound = Bound(Function(), backend.open(place.request_of(Function)))
     model: dict[int, dict[int, str]] = {key: {} for key in range(8)}
-    work: SimpleQueue[Any] = SimpleQueue()
-    results: list[Any] = []
-    failures: list[BaseException] = []
-
-    def complete() -> None:
-        while (job := work.get()) is not None:
-            completion, expected = job
-            try:
-                results.append((completion.run(), expected))
-            except BaseException as error:
-                failures.append(error)
-                return
-
     switch = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    lane = Thread(target=complete)
-    lane.start()
+    lane = CompletionThread()
     try:
         for number in range(1, 20):
             for _ in range(chance.randrange(300)):
@@ -386,17 +351,16 @@ def test_maps_are_whole_while_a_completion_runs_on_another_thread(name, seed, tm
                     model[key][entry] = str(number)
             bound.state.pressed()
             completion = bound.state.cut(CheckpointId(number))
-            work.put((completion, {key: dict(entries) for key, entries in model.items()}))
+            lane.put(completion, {key: dict(entries) for key, entries in model.items()})
             if chance.random() < 0.3:
                 completion.discard()  # perhaps before it runs, perhaps in its middle, perhaps after
     finally:
-        work.put(None)
         lane.join()
         sys.setswitchinterval(switch)
-    assert not failures, failures
-    for files, expected in results[-4:]:
+    assert not lane.failures, lane.failures
+    for files, expected in lane.results[-4:]:
         if files:
-            restored = Bound(backend.open(place.request_of(Function, files)))
+            restored = Bound(Function(), backend.open(place.request_of(Function, files)))
             for key, entries_of_key in expected.items():
                 assert restored.at(key).numbers.items(ordered=True) == sorted(entries_of_key.items())
             restored.state.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
-from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from processor.ids import CheckpointId
-from tests.unit.state.fakes import Place, make_backend
+from tests.unit.state.fakes import CompletionThread, Place, make_backend
 
 ROUNDS = 25
 KEYS = 400
@@ -41,21 +40,7 @@ def test_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_i
     backend = make_backend(name, root, cache_entries_max=150)
     state = backend.open(place.request({"n": int, "items": list[int]}))
     model: dict[int, int] = {}
-    work: SimpleQueue[Any] = SimpleQueue()
-    results: list[tuple[Any, dict[int, int]]] = []
-    failures: list[BaseException] = []
-
-    def complete() -> None:
-        while (job := work.get()) is not None:
-            completion, expected = job
-            try:
-                results.append((completion.run(), expected))
-            except BaseException as error:
-                failures.append(error)
-                return
-
-    lane = Thread(target=complete)
-    lane.start()
+    lane = CompletionThread()
     numbers, items = state.table("n"), state.table("items")
     for number in range(1, ROUNDS + 1):
         for _ in range(chance.randrange(KEYS)):
@@ -73,16 +58,13 @@ def test_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_i
                 items.put(key, [model[key]])
         state.pressed()
         completion = state.cut(CheckpointId(number))
+        lane.put(completion, dict(model))
         if chance.random() < 0.3:
-            work.put((completion, dict(model)))
             completion.discard()  # perhaps before it runs, perhaps in its middle, perhaps after
-        else:
-            work.put((completion, dict(model)))
-    work.put(None)
     lane.join()
-    assert not failures, failures
-    assert len(results) == ROUNDS
-    for files, expected in results[-6:]:
+    assert not lane.failures, lane.failures
+    assert len(lane.results) == ROUNDS
+    for files, expected in lane.results[-6:]:
         if files:
             restored = backend.open(place.request({"n": int, "items": list[int]}, files))
             for key in range(KEYS):

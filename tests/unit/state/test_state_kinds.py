@@ -12,17 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processor.contracts.state_store import KeyedState, StateBackend
+from processor.contracts.state_store import StateBackend
 from processor.errors import JobError, UserCodeError
 from processor.ids import CheckpointId, StepName
 from processor.operators.aggregates import Count
 from processor.operators.aggregating_state import AggregatingState
-from processor.state.declarations import State, ValueState, bind, described_states
+from processor.state.declarations import State, ValueState, described_states
 from processor.state.keyed_view import CurrentKey
 from processor.state.list_state import Listed, ListState
 from processor.state.reducing_state import ReducingState
-from processor.state.stored_keys import normalise_key
-from tests.unit.state.fakes import Place
+from tests.unit.state.fakes import Bound, Place
 
 
 @dataclass
@@ -70,30 +69,12 @@ class Function:
     broken = ReducingState(int, lambda _left, _right: cast(int, "no number"))
 
 
-class Bound:
-    """A bound function and its state."""
-
-    def __init__(self, state: KeyedState) -> None:
-        self.state = state
-        self.cell = CurrentKey()
-        self.cell.key = "k"
-        self.function = Function()
-        bind(self.function, state, self.cell, StepName("step"))
-
-    def at(self, key: Any) -> Function:
-        self.cell.key = normalise_key(key)
-        return self.function
-
-    def cut(self, checkpoint: int = 1) -> Any:
-        return self.state.cut(CheckpointId(checkpoint)).run()
-
-
 @pytest.fixture
 def opened(backend: StateBackend, place: Place) -> Iterator[Callable[..., Bound]]:
     made: list[Bound] = []
 
     def open_(restored: Any = ()) -> Bound:
-        made.append(Bound(backend.open(place.request_of(Function, restored))))
+        made.append(Bound(Function(), backend.open(place.request_of(Function, restored))))
         return made[-1]
 
     yield open_

@@ -18,24 +18,10 @@ from processor.ids import FileRef
 from processor.storage.directory_files import DirectoryFiles
 from processor.storage.disk import Disk
 from tests.unit.storage.disks import FailingDisk, LossyDisk
-
-NAME = "a1/count-0/x.state"
-CONTENT = [b"one", b"", b"two" * 1000]
-WHOLE = b"".join(CONTENT)
+from tests.unit.storage.written_files import WHOLE, read, write
 
 CHANGES_OF_A_FILE = 9
 """Two folders made and synced, create, two writes with content, content and name synced."""
-
-
-def write(files: DirectoryFiles, name: str = NAME, parts: list[bytes] = CONTENT) -> FileRef:
-    writer = files.create(name)
-    for part in parts:
-        writer.write(part)
-    return writer.finish()
-
-
-def read(files: DirectoryFiles, ref: FileRef) -> bytes:
-    return b"".join(files.read(ref))
 
 
 def test_files_and_folders_are_for_their_owner_only(tmp_path):

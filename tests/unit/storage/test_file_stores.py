@@ -9,15 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processor.contracts.file_store import FileStore
 from processor.errors import DamagedFile, EngineBug
 from processor.ids import FileRef
 from tests.unit.storage.damage import damages
 from tests.unit.storage.store_rigs import KINDS, StoreRig, open_rig
+from tests.unit.storage.written_files import NAME, WHOLE, read, write
 
-NAME = "a1/count-0/x.state"
-CONTENT = [b"one", b"", b"two" * 1000]
-WHOLE = b"".join(CONTENT)
 LARGE = 20 * 2**20
 """Several parts of an upload."""
 
@@ -25,17 +22,6 @@ LARGE = 20 * 2**20
 @pytest.fixture(params=KINDS)
 def rig(request, tmp_path) -> StoreRig:
     return open_rig(request.param, request, tmp_path)
-
-
-def write(files: FileStore, name: str = NAME, parts: list[bytes] = CONTENT) -> FileRef:
-    writer = files.create(name)
-    for part in parts:
-        writer.write(part)
-    return writer.finish()
-
-
-def read(files: FileStore, ref: FileRef) -> bytes:
-    return b"".join(files.read(ref))
 
 
 def reference(name: str, content: bytes) -> FileRef:

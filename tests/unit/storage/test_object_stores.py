@@ -15,7 +15,7 @@ import pytest
 from processor.errors import DamagedFile, ExternalRefusal, ProcessorError, SettingsError, Unavailable
 from processor.ids import JobName
 from processor.settings.location import Location, Scheme
-from processor.settings.model import CheckpointSettings
+from processor.settings.model import CheckpointSettings, Settings
 from processor.settings.stores import StoreSettings
 from processor.storage.buckets import open_bucket
 from processor.storage.decision_log import DecisionLog, Lost, Taken, two_writer_test
@@ -97,9 +97,8 @@ def test_r05_a_store_that_ignores_the_condition_must_not_hold_the_log(s3, tmp_pa
     first, second = (open_job_store(where, JOB, token=Tokens(n)) for n in (0, 1000))
     with pytest.raises(ExternalRefusal, match=r"2 were told.*Set checkpoint\.log_directory"):
         two_writer_test(first.log, second.log, Tokens(5000))
-    elsewhere = places_of(
-        CheckpointSettings(directory=where.files, log_directory=tmp_path / "log"), where.stores
-    )
+    checkpoint = CheckpointSettings(directory=where.files, log_directory=tmp_path / "log")
+    elsewhere = places_of(Settings(checkpoint=checkpoint, stores=where.stores))
     first, second = (open_job_store(elsewhere, JOB, token=Tokens(n)) for n in (0, 1000))
     two_writer_test(first.log, second.log, Tokens(5000))
     writer = first.files.create(NAME)

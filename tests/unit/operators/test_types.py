@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NewType, Protocol, TypedDict, TypeVa
 import pytest
 
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess
-from processor.plan.types import (
+from processor.operators.types import (
     accepts,
     function_types,
     item_type,
