@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.contracts.snapshot_format import TIMER_TABLES
-from processor.errors import JobError
+from processor.errors import DamagedFile, JobError
 from processor.ids import StepName
 from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry
@@ -19,6 +19,7 @@ from processor.state.map_state import described_as_map
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, look_into_directory
 from processor.storage.disk import Disk
+from processor.storage.identity import IDENTITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ def open_savepoint(
 ) -> Savepoint:
     """Open the savepoint, or the newest checkpoint in the job's directory, at ``path``.
 
-    Raises JobError when there is none; Unavailable.
+    Raises JobError when there is none; DamagedFile by name; Unavailable.
     """
     directory = look_into_directory(Path(path), token=token, disk=disk)
     if directory is None:
@@ -111,5 +112,11 @@ def open_savepoint(
         raise JobError(
             f"'{path}' holds no whole checkpoint: a savepoint without its last file is not one.",
             remedy="Take the savepoint again.",
+        )
+    if directory.job != entry.job:
+        raise DamagedFile(
+            f"'{directory.path / IDENTITY}' says that this is of job '{directory.job}', and its checkpoints are of "
+            f"job '{entry.job}'.",
+            remedy="Restore that file from a copy.",
         )
     return Savepoint(directory=directory, log=log, view=view, entry=entry)

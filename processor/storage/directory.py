@@ -39,6 +39,7 @@ class JobDirectory(JobStore):
     """A job's store that is a local directory."""
 
     path: Path
+    job: JobName
 
 
 def open_job_directory(
@@ -82,7 +83,7 @@ def open_job_directory(
             f"job '{job}'.",
             remedy=f"Give the job its own name, or set {_SETTING} to another directory.",
         )
-    return _opened(path, token, faults, disk)
+    return _opened(path, job, token, faults, disk)
 
 
 def make_savepoint_directory(
@@ -105,7 +106,7 @@ def make_savepoint_directory(
         _make(path, job, token, disk)
     except OSError as error:
         raise _unusable(path, error) from error
-    return _opened(path, token, no_faults, disk)
+    return _opened(path, job, token, no_faults, disk)
 
 
 def look_into_directory(
@@ -118,7 +119,7 @@ def look_into_directory(
         found = _identity(path, disk)
     except OSError as error:
         raise _unusable(path, error) from error
-    return None if found is None else _opened(path, token, no_faults, disk)
+    return None if found is None else _opened(path, JobName(found), token, no_faults, disk)
 
 
 def _make(path: Path, job: JobName, token: Callable[[], str], disk: Disk) -> None:
@@ -127,9 +128,12 @@ def _make(path: Path, job: JobName, token: Callable[[], str], disk: Disk) -> Non
     _make_folders(path / FILES_FOLDER, disk)
 
 
-def _opened(path: Path, token: Callable[[], str], faults: FaultHook, disk: Disk) -> JobDirectory:
+def _opened(
+    path: Path, job: JobName, token: Callable[[], str], faults: FaultHook, disk: Disk
+) -> JobDirectory:
     return JobDirectory(
         path=path,
+        job=job,
         files=DirectoryFiles(path / FILES_FOLDER, disk),
         log=DirectoryLog(path, token=token, faults=faults, disk=disk),
         disk=disk,

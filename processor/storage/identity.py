@@ -33,6 +33,8 @@ def decode_identity(content: bytes, path: str) -> str:
         raise _foreign(path, f"is none ({error})") from error
     if found.format != IDENTITY_VERSION:
         raise _foreign(path, f"has format version {found.format}; this release reads {IDENTITY_VERSION}")
+    if content != encode_identity(JobName(found.job)):  # it is written once, and by us
+        raise _foreign(path, "is not as it was written")
     return found.job
 
 

@@ -13,6 +13,7 @@ from processor.protocol.entries import CheckpointEntry
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import open_job_directory
 from processor.storage.layout import FILES_FOLDER
+from tests.damage.ways import flipped
 from tests.integration.scenario import STOP_TIMEOUT_S, Scenario
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
@@ -58,7 +59,7 @@ def damage(file: Path, how: str) -> None:
     middle = len(content) // 2
     match how:
         case "flipped":
-            file.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+            file.write_bytes(flipped(content, middle))
         case "cut":
             file.write_bytes(content[:middle])
         case "deleted":

@@ -17,17 +17,17 @@ from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
+from processor.runtime.embedded import make_backend
 from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemClock
 from processor.runtime.threads import ThreadedExecutor
-from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
-from processor.state.backends import MemoryBackend
+from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings, StateSettings
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, JobStore, open_job_directory
+from processor.storage.disk import Disk
 from processor.storage.job_store import open_job_store
 from processor.storage.places import Places
-from processor.storage.snapshot_file import SnapshotFiles
 from processor.stream.job import Job
 from processor.telemetry.log import get_log
 from processor.telemetry.metrics import Metrics
@@ -79,6 +79,9 @@ class JobRun:
     chance: CountedChance = field(default_factory=CountedChance)
     checkpoint: dict[str, Any] = field(default_factory=dict)
     runtime: dict[str, Any] = field(default_factory=dict)
+    backend: dict[str, Any] = field(default_factory=dict)
+    """Section ``state`` of the settings."""
+    disk: Disk | None = None
     places: Places | None = None
     """Where checkpoints are instead of below ``root``."""
 
@@ -100,10 +103,11 @@ class JobRun:
                     **self.runtime,
                 }
             ),
+            state=StateSettings(**self.backend),
         )
         self.plan: ExecutionPlan = lay_out(self.job().graph(), self.parallelism)
         self.directory: JobDirectory = open_job_directory(
-            self.root, self.plan.job, token=self.chance.token, faults=self._fault
+            self.root, self.plan.job, token=self.chance.token, faults=self._fault, disk=self.disk
         )
         self.store: JobStore = (
             self.directory
@@ -132,7 +136,7 @@ class JobRun:
             plan=self.plan,
             settings=self.settings,
             store=self.store,
-            backend=MemoryBackend(snapshots=SnapshotFiles()),
+            backend=make_backend(self.settings),
             clock=self.clock,
             chance=self.chance,
             metrics=self.metrics,

@@ -22,7 +22,7 @@ from processor.storage.channel_file import (
     freeze,
     read_channels,
 )
-from tests.unit.storage.damage import damages
+from tests.damage.ways import damages
 from tests.unit.storage.memory_files import MemoryFiles
 
 EDGE = EdgeName(origin=StepName("by-key"), output="", target=StepName("count"), input=0)

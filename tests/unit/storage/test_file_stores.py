@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from processor.errors import DamagedFile, EngineBug
 from processor.ids import FileRef
-from tests.unit.storage.damage import damages
+from tests.damage.ways import damages
 from tests.unit.storage.store_rigs import KINDS, StoreRig, open_rig
 from tests.unit.storage.written_files import NAME, WHOLE, read, write
 

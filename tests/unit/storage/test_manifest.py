@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from processor.errors import DamagedFile, JobError
 from processor.storage.manifest import decode_entry, decode_published, encode_entry, encode_published
-from tests.unit.storage.damage import damages
+from tests.damage.ways import damages
 from tests.unit.storage.entries_made import checkpoint, entries, notes, published, seal
 
 

@@ -19,6 +19,7 @@ from processor.settings.model import CheckpointSettings, Settings
 from processor.settings.stores import StoreSettings
 from processor.storage.buckets import open_bucket
 from processor.storage.decision_log import DecisionLog, Lost, Taken, two_writer_test
+from processor.storage.identity import encode_identity
 from processor.storage.job_store import open_job_store
 from processor.storage.object_files import ObjectFiles
 from processor.storage.object_log import ObjectLog
@@ -157,7 +158,7 @@ def test_a_job_is_claimed_once_and_refused_to_another(s3):
     s3.once("PUT", "job.json", lose_the_answer)
     open_job_store(where, JOB, token=Tokens()).log.take(1, b"x")
     assert open_job_store(where, JOB, token=Tokens(), make=False).log.read(1) == b"x"
-    s3.request("PUT", f"{bucket}/some/prefix/counts/job.json", b'{"format": 1, "job": "other"}')
+    s3.request("PUT", f"{bucket}/some/prefix/counts/job.json", encode_identity(JobName("other")))
     with pytest.raises(SettingsError, match="belongs to job 'other', and this is job 'counts'"):
         open_job_store(where, JOB, token=Tokens())
     inner = Location(scheme=Scheme.S3, bucket=bucket, path="some/prefix/counts")

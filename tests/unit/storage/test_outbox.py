@@ -10,7 +10,7 @@ from processor.errors import BadRecord, DamagedFile, Unavailable
 from processor.ids import FileRef
 from processor.records.rows import RowBlock
 from processor.storage.outbox import OutboxWriter, encode_block, encode_blocks, read_outbox
-from tests.unit.storage.damage import damages
+from tests.damage.ways import damages
 from tests.unit.storage.memory_files import MemoryFiles
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

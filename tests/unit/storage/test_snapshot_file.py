@@ -25,7 +25,7 @@ from processor.storage.snapshot_file import (
     read_snapshot,
     read_snapshot_header,
 )
-from tests.unit.storage.damage import damages
+from tests.damage.ways import damages
 from tests.unit.storage.memory_files import MemoryFiles
 
 GROUPS = 16
