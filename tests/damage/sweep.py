@@ -48,7 +48,8 @@ class Tally:
         lines += [f"{kind:12}" + "".join(f"{self.done[kind, act]:>9}" for act in Act) for kind in kinds]
         total = sum(self.done.values())
         lines.append(
-            f"{total} damaged: {self.refused} refused by name, {self.gone_on} gone on rightly, {len(self.missed)} missed"
+            f"{total} damaged: {self.refused} refused by name, {self.gone_on} gone on rightly, "
+            f"{len(self.missed)} missed"
         )
         return "\n".join(lines)
 
@@ -135,7 +136,9 @@ def _warnings() -> Iterator[io.StringIO]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Damages checkpoints and savepoints, and starts their job again.")
+    parser = argparse.ArgumentParser(
+        description="Damages checkpoints and savepoints, and starts their job again."
+    )
     parser.add_argument("--count", type=int, default=60, help="damages in all")
     parser.add_argument("--seed", type=int, help="of what is damaged where")
     chosen = parser.parse_args(arguments)
