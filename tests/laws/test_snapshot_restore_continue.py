@@ -289,6 +289,6 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
         ("restore", 3, "memory"),
     ]
 )
-def test_snapshot_restore_continue_shows_what_a_dict_would_show(snapshots, backend, steps):
+def test_b1_b2_snapshot_restore_continue_shows_what_a_dict_would_show(snapshots, backend, steps):
     with tempfile.TemporaryDirectory() as root, small_slices():
         run_law(steps, FORMATS[snapshots], backend, Path(root))

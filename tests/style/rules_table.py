@@ -2,8 +2,8 @@
 
     python -m tests.style.rules_table        writes the table anew from the names of the tests
 
-A test names what it shows: `test_r09_...`, `test_r08_r11_...`, `test_r10_to_r18_...`, `test_a05_...` for a part,
-`test_case_16_...`.
+A test names what it shows: `test_r09_...`, `test_r08_r11_...`, `test_r10_to_r18_...`; `test_a05_...` or `test_b2_...`
+for a part; `test_case_16_...`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,23 @@ PARTS: Mapping[str, str] = {
     "A14": "Completion: decision, publishing, record, news, clean-up, statistics",
     "A15": "Late, doubled, unknown messages are results",
     "A16": "Failure manager: failures in a row, reasons kept apart",
+    "A17": "Shared files of checkpoints: counted, and deleted only when no kept checkpoint uses them",
     "A18": "Statistics: counts, history, percentiles",
+    "B1": "State in memory: a cut that does not stop processing for long",
+    "B2": "State in RocksDB: larger than memory, checkpoints of its own files",
+    "B3": "Two phases: a short cut, the rest in the background; nothing stays open whatever happens",
+    "B4": "Kinds of state",
+    "B5": "Key groups: state moves by whole ranges",
+    "B6": "Timers, part of the snapshot",
+    "B7": "Schema evolution",
+    "C1": "Savepoints taken by hand, never deleted",
+    "C2": "Canonical savepoints",
+    "C3": "Native savepoints",
+    "C4": "Stop with savepoint",
+    "C5": "Restore of a changed job",
+    "C6": "Ownership of what is restored from",
+    "C7": "Replay",
+    "C8": "Look inside, change, begin with state",
 }
 
 CASES: Mapping[str, str] = {
@@ -103,6 +119,12 @@ CASES: Mapping[str, str] = {
 
 UNREACHABLE: Mapping[str, str] = {
     "R29": "there is no cluster runtime yet, and so nothing of Ray to test",
+    "A17": "each checkpoint's files are its own or its ancestors', which the tests of R7 and R22 cover",
+    "B7": "a type that reads the old values is taken, another is refused at the first of them",
+    "C2": "savepoints have one format",
+    "C3": "savepoints have one format",
+    "C6": "a savepoint is copied from, never owned",
+    "C7": "a savepoint can be started from with other topics by settings; there is no command of its own",
 }
 """Rules and parts that nothing reaches yet, and why."""
 
@@ -116,7 +138,7 @@ ALSO: Mapping[str, tuple[str, ...]] = {
 }
 """Tests whose names say something else, and that show a case all the same."""
 
-_PART = re.compile(r"_a(\d\d)(?=_|$)")
+_PART = re.compile(r"_([abc])(\d\d?)(?=_|$)")
 _RULE = re.compile(r"_r(\d\d)(?:_to_r(\d\d))?(?=_|$)")
 _CASE = re.compile(r"_case_(\d\d)(?=_|$)")
 _LINE = re.compile(r"^- \[`(?P<file>[^`]+)`\]\([^)]*\): (?P<tests>.*)$")
@@ -136,8 +158,8 @@ class TestName:
         for first, last in _RULE.findall(self.name):
             for number in range(int(first), int(last or first) + 1):
                 yield f"R{number}"
-        for number in _PART.findall(self.name):
-            yield f"A{int(number)}"
+        for letter, number in _PART.findall(self.name):
+            yield f"{letter.upper()}{int(number)}"
         for number in _CASE.findall(self.name):
             yield f"case {int(number)}"
 
@@ -178,7 +200,7 @@ def table() -> str:
         "## Rules of exactly-once",
         *_section(RULES, found),
         "",
-        "## Parts: barriers and the checkpoint coordinator",
+        "## Parts: barriers and the checkpoint coordinator (A), state (B), savepoints (C)",
         *_section(PARTS, found),
         "",
         "## Cases: faults that users of other stream processors reported",

@@ -65,6 +65,7 @@ def test_what_is_called_unreachable_has_no_test():
         ("test_r01_r03_r08_r10_to_r12_model", ["R1", "R3", "R8", "R10", "R11", "R12"]),
         ("test_case_16_trailing", ["case 16"]),
         ("test_r16", ["R16"]),
+        ("test_a05_b2_c7_parts", ["A5", "B2", "C7"]),
         ("test_four_r16x_or_case_1", []),
     ],
 )

@@ -54,7 +54,7 @@ def test_status_for_programs_is_an_object(ask, job):
     assert (told["state"], told["last_checkpoint"], told["records_in"]) == ("RUNNING", 8, 1_234)
 
 
-def test_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask, job, tmp_path):
+def test_c1_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask, job, tmp_path):
     job.outcome = Outcome(checkpoint=CheckpointId(9), path="/somewhere/savepoint-9")
     result = ask("savepoint", "take", "counts", "--to", "mine")
     assert result.exit_code == 0

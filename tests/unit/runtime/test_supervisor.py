@@ -170,7 +170,7 @@ def test_a_stop_by_hand_is_answered_with_its_checkpoint(tmp_path):
     assert checkpoints(run)[-1].stop
 
 
-def test_r23_stop_with_savepoint_and_start_from_it(tmp_path):
+def test_r23_c4_stop_with_savepoint_and_start_from_it(tmp_path):
     run = JobRun(tmp_path / "jobs")
     saved = str(tmp_path / "saved")
     read = 0
@@ -212,7 +212,7 @@ def test_r03_the_directory_of_a_job_that_runs_on_is_rewound_to_once(tmp_path):
     assert [rewind.token for rewind in rewinds[1:]] == ["again"]
 
 
-def test_r24_a_stop_whose_savepoint_cannot_be_written_has_stopped_and_says_so(tmp_path):
+def test_r24_c4_a_stop_whose_savepoint_cannot_be_written_has_stopped_and_says_so(tmp_path):
     occupied = tmp_path / "occupied"
     occupied.mkdir()
     (occupied / "something").write_text("else")
@@ -502,7 +502,7 @@ def test_a_grace_period_that_passes_ends_the_job_and_loses_nothing(tmp_path):
     assert sorted(row or b"" for row in run.out()) == EXPECTED
 
 
-def test_a_savepoint_is_copied_whole_though_newer_checkpoints_condemn_its_files(tmp_path, monkeypatch):
+def test_c1_a_savepoint_is_copied_whole_though_newer_checkpoints_condemn_its_files(tmp_path, monkeypatch):
     """While it copies, many checkpoints fall out of retention: their files stay until the copy is whole."""
     run = JobRun(tmp_path / "counts", build=counting)
     real = write_savepoint

@@ -56,7 +56,7 @@ def test_r22_two_snapshots_never_share_a_name(open_state):
 
 
 @pytest.mark.parametrize("discards", [1, 3])
-def test_a_discarded_completion_is_folded_into_the_next(open_state, place, discards):
+def test_b3_a_discarded_completion_is_folded_into_the_next(open_state, place, discards):
     state = open_state({"n": int})
     table = state.table("n")
     for number in range(1, discards + 1):
@@ -76,7 +76,7 @@ def test_a_discarded_completion_is_folded_into_the_next(open_state, place, disca
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_a_completion_discarded_half_way_loses_nothing(open_state, place, steps):
+def test_b3_a_completion_discarded_half_way_loses_nothing(open_state, place, steps):
     state = open_state({"n": int, "m": int})
     for number in range(1_500):
         state.table("n").put(number, number)
@@ -129,7 +129,7 @@ def cut_files(place: Any) -> list[str]:
     return place.files.names("")
 
 
-def test_a_failed_write_of_the_file_keeps_the_state_and_the_next_completion_writes_it(open_state, place):
+def test_b3_a_failed_write_of_the_file_keeps_the_state_and_the_next_completion_writes_it(open_state, place):
     state = open_state({"n": int})
     state.table("n").put("k", 1)
     completion = cut(state, 1)
@@ -141,7 +141,7 @@ def test_a_failed_write_of_the_file_keeps_the_state_and_the_next_completion_writ
     assert open_state({"n": int}, cut(state, 2).run()).table("n").get("k") == 1
 
 
-def test_r27_state_moves_by_ranges_of_key_groups(open_state):
+def test_b5_r27_state_moves_by_ranges_of_key_groups(open_state):
     state = open_state({"n": int})
     keys: list[Any] = [f"user{number}" for number in range(300)] + list(range(300)) + [b"x", "", b""]
     for number, key in enumerate(keys):
@@ -160,7 +160,7 @@ def test_r27_state_moves_by_ranges_of_key_groups(open_state):
 
 
 @pytest.mark.parametrize("kind", [int, list[int]])
-def test_a_snapshot_of_either_backend_restores_into_the_other(tmp_path, place, kind):
+def test_b1_b2_a_snapshot_of_either_backend_restores_into_the_other(tmp_path, place, kind):
     value = 5 if kind is int else [5]
     snapshot: Any = ()
     for number, name in enumerate(("memory", "rocksdb", "memory", "rocksdb"), 1):
@@ -202,14 +202,14 @@ def test_r27_a_key_of_another_subtask_is_found_before_a_snapshot_holds_it(open_s
         cut(state, 1).run()
 
 
-def test_memory_is_never_pressed(tmp_path, place):
+def test_b1_memory_is_never_pressed(tmp_path, place):
     state = make_backend("memory", tmp_path).open(place.request({"n": int}))
     for number in range(5_000):
         state.table("n").put(number, number)
     assert not state.pressed()
 
 
-def test_rocksdb_is_pressed_when_the_cache_is_full_of_unwritten_state_and_free_after_the_completion(
+def test_b2_rocksdb_is_pressed_when_the_cache_is_full_of_unwritten_state_and_free_after_the_completion(
     tmp_path, place
 ):
     state = make_backend("rocksdb", tmp_path, cache_entries_max=100).open(place.request({"n": int}))

@@ -31,7 +31,7 @@ def hurried() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["memory", "rocksdb"])
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_its_cut(
+def test_b3_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_its_cut(
     name, seed, hurried, tmp_path_factory
 ):
     chance = random.Random(seed)
@@ -75,7 +75,7 @@ def test_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_i
 
 
 @pytest.mark.parametrize("name", ["memory", "rocksdb"])
-def test_closing_while_a_completion_runs_ends_it_without_a_file_or_an_error(name, hurried, tmp_path):
+def test_b3_closing_while_a_completion_runs_ends_it_without_a_file_or_an_error(name, hurried, tmp_path):
     for number in range(10):
         place = Place()
         state = make_backend(name, tmp_path).open(place.request({"n": int}))

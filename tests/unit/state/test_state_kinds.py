@@ -82,7 +82,7 @@ def opened(backend: StateBackend, place: Place) -> Iterator[Callable[..., Bound]
         bound.state.close()
 
 
-def test_absent_empty_null_and_falsy_lists_are_four_things(opened):
+def test_b4_absent_empty_null_and_falsy_lists_are_four_things(opened):
     bound = opened()
     function = bound.at("empty")
     function.numbers.set([])
@@ -170,7 +170,7 @@ def test_what_an_author_holds_is_never_what_is_kept(opened):
     assert function.cart.get() == Cart(["a", "b"])
 
 
-def test_values_are_folded_into_one(opened):
+def test_b4_values_are_folded_into_one(opened):
     bound = opened()
     function = bound.at("k")
     assert (function.largest.get(), function.count.get(), function.mean.get()) == (None, None, None)
@@ -242,7 +242,7 @@ def test_a_checkpoint_refuses_a_list_that_could_not_be_read_back(opened):
         (AggregatingState(Mean()), "AggregatingState[list[int]]"),
     ],
 )
-def test_the_kind_of_a_state_is_part_of_its_description(state: State[Any], described: str) -> None:
+def test_b4_the_kind_of_a_state_is_part_of_its_description(state: State[Any], described: str) -> None:
     """It is in manifests: changing one makes old checkpoints look incompatible."""
     assert state.described() == described
 

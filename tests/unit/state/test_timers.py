@@ -41,7 +41,7 @@ def test_timers_fire_in_order_of_time_then_encoded_key_whatever_the_order_of_add
     assert [type(key) for _, key in due if key == 1] == [bool], "a key comes back with its own type"
 
 
-def test_a_timer_that_is_there_already_is_not_added_again(open_state):
+def test_b6_a_timer_that_is_there_already_is_not_added_again(open_state):
     state = open_state({})
     for _ in range(3):
         state.timers.add_event("a", 10)
@@ -91,7 +91,7 @@ def test_timers_not_taken_from_the_iterator_stay():
     assert list(queue.due(1)) == [(1, "a"), (1, "b"), (1, "c")]
 
 
-def test_case_28_restored_timers_all_fire_once_and_leave_nothing(open_state):
+def test_b6_case_28_restored_timers_all_fire_once_and_leave_nothing(open_state):
     tables = {"windows": int}
     state = open_state(tables)
     for number in range(1_000):
@@ -137,7 +137,7 @@ def test_case_28_fired_timers_leave_the_table_with_the_next_completion(open_stat
     assert fire(open_state({}, [emptied]), 1_000) == []
 
 
-def test_timers_are_restored_by_key_group(open_state):
+def test_b5_b6_timers_are_restored_by_key_group(open_state):
     state = open_state({})
     keys = [f"k{number}" for number in range(200)] + [(True, number) for number in range(20)]
     for key in keys:
