@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from operator import add
 from random import Random
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +19,20 @@ from connectors.kafka.plugin import plugin as kafka_plugin
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from processor import CheckpointHook, Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
+from processor import (
+    AggregatingState,
+    CheckpointHook,
+    Context,
+    Count,
+    Job,
+    KeyedCoProcess,
+    KeyedProcess,
+    ListState,
+    MapState,
+    ReducingState,
+    SideOutput,
+    ValueState,
+)
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.fault_points import FaultPoint
 from processor.records.elements import MIN_TIME_MS
@@ -183,6 +197,44 @@ class CountBothInEventTime(KeyedCoProcess[str, str, str, str]):
         self.told.set(due)
 
 
+class CountInEveryKind(KeyedProcess[str, str, str]):
+    """Counts in state of every kind, and tells what each has counted."""
+
+    listed = ListState(int)
+    """Adds up to the count."""
+    mapped = MapState(int, int)
+    """Likewise its values; its keys come and go."""
+    reduced = ReducingState(int, add)
+    aggregated = AggregatingState(Count())
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self.reduced.add(1)
+        self.aggregated.add(value)
+        self.listed.append(1)
+        numbers = self.listed.get() or []
+        if len(numbers) > LISTED_MAX:
+            self.listed.set([sum(numbers)])
+        count = sum(numbers)
+        self.mapped.set(count, 1)
+        entries = self.mapped.items(ordered=True)
+        if len(entries) > MAPPED_MAX:
+            (first, one), (second, other), *_ = entries
+            self.mapped.remove(first)
+            self.mapped.set(second, one + other)
+        for kind, counted in (
+            ("listed", count),
+            ("mapped", sum(self.mapped.values())),
+            ("reduced", self.reduced.get()),
+            ("aggregated", self.aggregated.get()),
+        ):
+            context.emit(f"{context.key}/{kind} {counted}")
+
+
+KINDS: Final = ("listed", "mapped", "reduced", "aggregated")
+LISTED_MAX = 4
+MAPPED_MAX = 3
+
+
 class SendOn(KeyedProcess[str, str, str]):
     """Every record as it is."""
 
@@ -215,6 +267,18 @@ def count(chance: Random) -> Case:
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
     return _case(job, chance, audits=[counts(state="seen")])
+
+
+def kinds(chance: Random) -> Case:
+    """Running counts by key in state of every kind, started again at another parallelism or not."""
+    job = Job("kinds")
+    read = job.read("read", KafkaSource("in", Text()))
+    counted = read.key_by("by-key", key_of).process("count", CountInEveryKind)
+    counted.write("write", KafkaSink("out", Text()))
+    in_every_kind = keyed_count(
+        keys=lambda key, value: [f"{word(value, 2)}/{kind}" for kind in KINDS], counted=_counted
+    )
+    return _moved(job, chance, audits=[in_every_kind])
 
 
 def timers(chance: Random) -> Case:
@@ -437,6 +501,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
     {
         "copy": copy,
         "count": count,
+        "kinds": kinds,
         "timers": timers,
         "event-time": event_time,
         "connect": connect,
@@ -491,6 +556,21 @@ def _case(
         rare_points=rare_points,
         input_first=ends,
     )
+
+
+def _moved(job: Job, chance: Random, *, audits: list[Audit]) -> Case:
+    """A case that runs through; or is put in the place of itself with fewer subtasks; or is restored from a savepoint
+    with more or fewer."""
+    before_ms = (chance.randrange(300, 8_000), chance.choice((0, 50, 300, 3_000)))
+    before, after = chance.sample((1, 2, 3), 2)
+    script, parallelism = chance.choice(
+        (
+            (run_and_stop, None),
+            (run_and_shrink((3, 2, 1), before_ms=before_ms), None),
+            (run_stop_and_restore(SAVEPOINT, before_ms=before_ms[0], parallelism=after), before),
+        )
+    )
+    return _case(job, chance, audits=audits, script=script, parallelism=parallelism)
 
 
 def kafka_section(chance: Random) -> KafkaSettings:
@@ -572,10 +652,14 @@ def counts(*, sink: str | None = None, state: str | None = None) -> Audit:
     """For each key 1, 2, 3, … in order; and the checkpoints hold the counts."""
     return keyed_count(
         keys=lambda key, value: [word(value, 2)],
-        counted=lambda key, value: (word(value, 0), int(word(value, 1))),
+        counted=_counted,
         sink=sink,
         state=None if state is None else CountedState(step="count", name=state),
     )
+
+
+def _counted(key: bytes | None, value: bytes | None) -> tuple[Hashable, int]:
+    return word(value, 0), int(word(value, 1))
 
 
 def _part_and_key(key: bytes | None, value: bytes | None) -> Hashable:

@@ -122,6 +122,30 @@ STATE: Final = (
         ),
     ),
     Mutant(
+        name="removed_entries_of_maps_come_back",
+        job="kinds",
+        breaks="A snapshot of changes leaves out which entries of maps were removed, when others were set.",
+        edits=(
+            Edit(
+                function="processor.state.map_blocks:changed_map_entries",
+                find="        if gone:\n",
+                put="        if gone and not there:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="restored_maps_lose_an_entry",
+        job="kinds",
+        breaks="Of every restored map only the entry that came last is there.",
+        edits=(
+            Edit(
+                function="processor.state.map_values:MapValues.restored",
+                find="self._maps.setdefault(key, {})[entry_key] = value",
+                put="self._maps[key] = {entry_key: value}",
+            ),
+        ),
+    ),
+    Mutant(
         name="keys_are_dealt_out_in_turn",
         job="count",
         breaks="Records of a keyed edge go to the subtasks without regard to who owns their keys.",
