@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Protocol
+
+
+class TimeDomain(StrEnum):
+    """Which time a timer follows, or a value that expires."""
+
+    EVENT = "event time"
+    PROCESSING = "processing time"
 
 
 class Clock(Protocol):

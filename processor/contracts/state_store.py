@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
 
 from processor.contracts.completion import Completion
 from processor.contracts.file_store import FileStore
@@ -25,6 +26,11 @@ class TableSpec:
     """A type msgspec can encode and decode."""
     mapped: bool = False
     """Under each key there are entries with keys of their own, each with a value of this type."""
+    as_bytes: bool = False
+    """Values are kept as bytes, also where they cannot be changed in place."""
+    left_of: Callable[[Any, int], Any] | None = None
+    """Of state that expires: given something kept and a time in ms, what is left of it when what was touched then or
+    earlier is over: the same object, another one, or None for nothing. None: it does not expire."""
 
 
 class KeptTable(Protocol):
@@ -61,6 +67,9 @@ class MapTable(KeptTable, Protocol):
         ...
 
 
+NOTHING_OVER: Final[Mapping[str, int]] = MappingProxyType({})
+
+
 class Tables(Protocol):
     """The tables of a step by the names of its states."""
 
@@ -92,10 +101,20 @@ class KeyedState(Tables, Protocol):
     @property
     def timers(self) -> Timers: ...
 
-    def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
+    def cut(
+        self, checkpoint: CheckpointId, over_ms: Mapping[str, int] = NOTHING_OVER
+    ) -> Completion[tuple[StateFile, ...]]:
         """Freeze what changed since the last cut: bounded, no I/O. The files together hold the state as it is
         now, each on top of the ones before it. Completions run one after another, in the order of their cuts,
-        possibly on another thread; a discarded one is folded into the next."""
+        possibly on another thread; a discarded one is folded into the next.
+
+        ``over_ms``: of states that expire, the time at or before which what was touched is over; a whole snapshot
+        leaves it out."""
+        ...
+
+    def some(self, name: str, places_max: int) -> Sequence[tuple[Any, Any]]:
+        """Of a state that expires: some places with what is kept there, others each time, all of them in turn. Work
+        for so many places, however many there are."""
         ...
 
     def decided(self, checkpoint: CheckpointId) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.ids import StepName
 from processor.operators.aggregates import Aggregate, total_type
 from processor.state.declarations import State
+from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
 from processor.state.value_types import ValueType, describe_total, value_type
 
@@ -58,17 +60,20 @@ class AggregatingState(State[Aggregated[V, R]], Generic[V, R]):
     the type that the aggregate's ``create`` is annotated to return.
     """
 
-    def __init__(self, how: Aggregate[V, A, R]) -> None:
-        super().__init__()
+    def __init__(self, how: Aggregate[V, A, R], *, expires_after: timedelta | Expiry | None = None) -> None:
+        """``expires_after`` is counted from the last ``add``, see ``ValueState``."""
+        super().__init__(expires_after)
         self.how: Aggregate[V, Any, R] = how
 
     def spec(self, name: str) -> TableSpec:
-        return TableSpec(name=name, kind=total_type(self.how))
+        return self.spec_of_values(name, total_type(self.how))
 
-    def described(self) -> str:
+    def kind_described(self) -> str:
         return f"AggregatingState[{describe_total(total_type(self.how))}]"
 
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Aggregated[V, R]:
+    def handle(
+        self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries
+    ) -> Aggregated[V, R]:
         kind = total_type(self.how)
         totals = value_type(kind, step=step, state=name, declared=self.described())
-        return Aggregated(tables.table(name), totals, self.how, cell)
+        return Aggregated(self.table_of_values(tables, name, totals, expiries), totals, self.how, cell)

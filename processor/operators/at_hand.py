@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from processor.contracts.clock import Clock
+from processor.contracts.clock import Clock, TimeDomain
 from processor.errors import JobError, Where
 from processor.ids import KeyGroupRange, StepName
-from processor.operators.context import TimeDomain
 from processor.operators.operator import OperatorContext
 from processor.protocol.entries import ReachedEventTime
 from processor.records.batch import NO_HEADERS, Batch, Headers, Key
@@ -32,6 +31,9 @@ class AtHand:
         self._watermark_ms = MIN_TIME_MS
         self._reached_ms = MIN_TIME_MS
         """The watermark, but for the one that says that all input has ended: a savepoint may go on with more."""
+        self._passed_ms = MIN_TIME_MS
+        """Event time of what happens: while timers fire, that of the one at hand, for they come one after another
+        however far the watermark has gone at once. Else like ``_reached_ms``."""
         self._key_groups = context.key_groups
         self._marks = marks
         self._triggers: Batch[Any] | None = None
@@ -49,6 +51,15 @@ class AtHand:
         self._watermark_ms = max(self._watermark_ms, watermark_ms)
         if watermark_ms < MAX_TIME_MS:
             self._reached_ms = max(self._reached_ms, watermark_ms)
+
+    def fires(self, time_ms: int) -> None:
+        """A timer for this time is next. One that was set for an earlier time by another comes right behind it."""
+        if self._domain is TimeDomain.EVENT and time_ms > self._passed_ms:
+            self._passed_ms = time_ms
+
+    def event_time_passed(self) -> None:
+        """All timers up to the watermark have fired."""
+        self._passed_ms = self._reached_ms
         if self._stored and max(self._stored.values()) <= self._watermark_ms:
             self._stored = {}  # event time has caught up with every key group
 
@@ -92,14 +103,34 @@ class AtHand:
         return NO_HEADERS if self._domain is not None else self._batch().headers_of(len(self._marks))
 
     def watermark_ms(self) -> int:
+        return self._at_least_restored(self._watermark_ms)
+
+    def _at_least_restored(self, time_ms: int) -> int:
+        """This event time, or what the key's group had reached before a restore (R27)."""
         if not self._stored:
-            return self._watermark_ms
+            return time_ms
         group = key_group(self.key(), self._max_parallelism)
-        stored = (time_ms for groups, time_ms in self._stored.items() if group in groups)
-        return max(self._watermark_ms, max(stored, default=MIN_TIME_MS))
+        stored = (reached_ms for groups, reached_ms in self._stored.items() if group in groups)
+        return max(time_ms, max(stored, default=MIN_TIME_MS))
 
     def processing_time_ms(self) -> int:
         return self.advance_processing_time(self._clock.wall_ms())
+
+    def now_ms(self, by: TimeDomain) -> int:
+        """See ``Times.now_ms``."""
+        if by is TimeDomain.PROCESSING:
+            return self.processing_time_ms()
+        return self._at_least_restored(self._passed_ms)
+
+    def touched_ms(self, by: TimeDomain) -> int:
+        """See ``Times.touched_ms``: by event time that of a record, which is ahead of the watermark."""
+        now_ms = self.now_ms(by)
+        of_record = by is TimeDomain.EVENT and self._domain is None
+        return max(now_ms, self.timestamp_ms()) if of_record else now_ms
+
+    def reached_ms(self, by: TimeDomain) -> int:
+        """See ``Times.reached_ms``."""
+        return self._now_ms if by is TimeDomain.PROCESSING else self._passed_ms
 
     def timer(self) -> TimeDomain | None:
         return self._domain

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from processor.contracts.clock import TimeDomain
 from processor.records.batch import Headers, Key
 from processor.records.elements import MAX_TIME_MS, MIN_TIME_MS
 
 K = TypeVar("K", bound=Key)
 W = TypeVar("W")
-
-
-class TimeDomain(StrEnum):
-    """Which time a timer follows."""
-
-    EVENT = "event time"
-    PROCESSING = "processing time"
 
 
 class Timers:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from processor.contracts.clock import TimeDomain
 from processor.contracts.completion import Completion
 from processor.contracts.state_store import KeyedState
 from processor.errors import JobError, UserCodeError, Where
 from processor.ids import CheckpointId
 from processor.invariant import invariant
 from processor.operators.at_hand import AtHand
-from processor.operators.context import Context, TimeDomain, Timers
+from processor.operators.context import Context, Timers
 from processor.operators.emitted import EMIT_RECORDS_MAX, emit_for, one_each, origins
 from processor.operators.keyed_state import cut_keyed_state, open_keyed_state
 from processor.operators.operator import BaseOperator, Collector, OperatorContext, OperatorSnapshot
@@ -25,8 +26,10 @@ from processor.operators.process_function import KeyedFunction, declared_sides, 
 from processor.operators.undo import UndoLog
 from processor.records.batch import Batch, Key
 from processor.state.declarations import bind, described_states, table_specs
+from processor.state.expiry import Expiries
 from processor.state.keyed_view import CurrentKey
 from processor.state.stored_keys import author_key, normalise, normalise_key
+from processor.state.sweep import Sweep
 
 W = TypeVar("W")
 
@@ -102,10 +105,13 @@ class KeyedProcessOperator(BaseOperator[W]):
         self._failures = FailurePolicy(context.step, context)
         self._count = context.count
         self._at_hand = AtHand(context, self._marks)
-        self._state = open_keyed_state(context, table_specs(kind), described_states(kind))
+        specs = table_specs(kind)
+        self._state = open_keyed_state(context, specs, described_states(kind))
         self._undo = UndoLog(self._state) if self._failures.skips else None
         self._waiting_timers: list[tuple[Callable[[Key, int], None], Key, int]] = []
-        bind(self._function, self._undo or self._state, self._cell, context.step)
+        self._expiries = Expiries(self._at_hand)
+        bind(self._function, self._undo or self._state, self._cell, context.step, self._expiries)
+        self._sweep = Sweep(self._state, specs, self._expiries) if len(self._expiries) else None
         self._view: Context[Any, W] = Context(self._at_hand, self._timers(), self._emitted.append)
 
     def _timers(self) -> Timers:
@@ -135,6 +141,8 @@ class KeyedProcessOperator(BaseOperator[W]):
         else:
             self._run(method, records, name)
         self._flush(batch, out)
+        if self._sweep is not None:
+            self._sweep.after_batch()
 
     def _check_keys(self, batch: Batch[Any], keys: Sequence[Key], wanted: type[Any]) -> None:
         if set(map(type, keys)) == {wanted}:
@@ -214,6 +222,7 @@ class KeyedProcessOperator(BaseOperator[W]):
     def on_watermark(self, time_ms: int, out: Collector[W]) -> None:
         self._at_hand.advance_event_time(time_ms)
         self._fire(TimeDomain.EVENT, self._state.timers.due_event(time_ms), out)
+        self._at_hand.event_time_passed()
 
     def on_processing_time(self, now_ms: int, out: Collector[W]) -> None:
         now_ms = self._at_hand.advance_processing_time(now_ms)
@@ -236,6 +245,7 @@ class KeyedProcessOperator(BaseOperator[W]):
         call = self._function.on_timer
         for time_ms, key in due:
             stored = normalise_key(key)
+            self._at_hand.fires(time_ms)
             times.append(time_ms)
             keys.append(author_key(stored))
             if not self._failures.skips:
@@ -252,7 +262,8 @@ class KeyedProcessOperator(BaseOperator[W]):
         return self._state.timers.next_processing_ms()
 
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
-        return cut_keyed_state(self._state, checkpoint, self._at_hand.event_times())
+        event_times, over_ms = self._at_hand.event_times(), self._expiries.over_ms()
+        return cut_keyed_state(self._state, checkpoint, event_times, over_ms)
 
     def decided(self, checkpoint: CheckpointId) -> None:
         self._state.decided(checkpoint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from processor.contracts.completion import Completion
-from processor.contracts.state_store import KeyedState, KeyedStateRequest, TableSpec
+from processor.contracts.state_store import NOTHING_OVER, KeyedState, KeyedStateRequest, TableSpec
 from processor.ids import CheckpointId
 from processor.operators.operator import OperatorContext, OperatorSnapshot
 from processor.protocol.entries import ReachedEventTime, StateFile
@@ -33,9 +33,13 @@ def open_keyed_state(
 
 
 def cut_keyed_state(
-    state: KeyedState, checkpoint: CheckpointId, event_times: tuple[ReachedEventTime, ...] = ()
+    state: KeyedState,
+    checkpoint: CheckpointId,
+    event_times: tuple[ReachedEventTime, ...] = (),
+    over_ms: Mapping[str, int] = NOTHING_OVER,
 ) -> Completion[OperatorSnapshot]:
-    return _KeyedCompletion(state.cut(checkpoint), event_times)
+    """``over_ms``: see ``KeyedState.cut``."""
+    return _KeyedCompletion(state.cut(checkpoint, over_ms), event_times)
 
 
 class _KeyedCompletion:

@@ -10,6 +10,7 @@ from processor.ids import StepName
 from processor.operators.types import show
 from processor.plan.execution import Chain, ChannelPlan, ExecutionPlan
 from processor.plan.graph import MAIN_OUTPUT, EdgeKind, Step
+from processor.state.expiry import Expiry
 
 _LINE_LENGTH_MAX = 100
 """A longer list of a step's properties continues below it."""
@@ -84,9 +85,15 @@ def _properties(step: Step) -> Iterator[str]:
             "" if idle is None else f", idle after {_duration(idle)}"
         )
     for name, kind in step.states.items():
-        yield f"state {name}: {kind}"
+        yield f"state {name}: {kind}{_lasting(step.expiries.get(name))}"
     if isinstance(step.policy, Skip):
         yield "skips records that fail"
+
+
+def _lasting(expiry: Expiry | None) -> str:
+    if expiry is None:
+        return ""
+    return f", {_duration(expiry.after_ms)} after it was written{' or read' if expiry.reads_renew else ''}"
 
 
 def _departure(channel: ChannelPlan) -> str:

@@ -13,6 +13,7 @@ from processor.contracts.sink import AnySink, Guarantee
 from processor.contracts.source import Source
 from processor.ids import MAX_PARALLELISM_DEFAULT, JobName, StepName
 from processor.operators.operator import MAIN_OUTPUT, AnyOperator
+from processor.state.expiry import Expiry
 
 __all__ = ["MAIN_OUTPUT", "Edge", "EdgeKind", "EventTime", "JobGraph", "Step"]
 
@@ -68,6 +69,8 @@ class Step:
     """None: the job's."""
     states: Mapping[str, str] = field(default_factory=dict)
     """Declared states with a description of their type; empty for steps without keyed state."""
+    expiries: Mapping[str, Expiry] = field(default_factory=dict)
+    """Of its states, those that expire, with when."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from processor.ids import StepName
 from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
+from processor.savepoint.expiring import without_times
 from processor.savepoint.held import held_maps, held_times, held_values
 from processor.state.map_state import described_as_map
 from processor.storage.decision_log import DecisionLog
@@ -63,7 +64,7 @@ class Savepoint:
 
     def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
         """Every key with its value, in no order to rely on; ``kind`` is the type to read values as. The value of
-        a map is a dict, and ``kind`` the type of the values in it.
+        a map is a dict, and ``kind`` the type of the values in it. Of state that expires, what is over may be there.
 
         The values of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
         those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
@@ -75,8 +76,15 @@ class Savepoint:
                 f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
-        held = held_maps if described_as_map(found.kind) else held_values
-        return held(self.entry, self.directory.files, StepName(step), state, kind)
+        kept_as, untimed = without_times(found.kind, kind)
+        mapped = described_as_map(found.kind)
+        read = held_maps if mapped else held_values
+        held = read(self.entry, self.directory.files, StepName(step), state, kept_as)
+        if untimed is None:
+            return held
+        if mapped:
+            return ((key, {place: untimed(each) for place, each in value.items()}) for key, value in held)
+        return ((key, untimed(value)) for key, value in held)
 
     def timers(self, step: str) -> Iterator[HeldTimer]:
         """Every timer of a step, by time within each of its subtasks. Raises like ``read``."""

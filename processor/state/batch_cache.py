@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from processor.state.front import Front, StoreTable
 from processor.state.stored_keys import StoredKey
@@ -17,6 +17,14 @@ EVICT_PARTS = 8
 """When the cache is full, this part of it is to go."""
 
 
+class DiskTable(StoreTable, Protocol):
+    """A table of a store on disk."""
+
+    def some(self, places_max: int) -> list[tuple[Any, Any]]:
+        """Some entries, others each time, all of them in turn. Called by S, also while C is in ``write_in_steps``."""
+        ...
+
+
 class BatchCache(Front):
     """See ``Front``. The oldest entries leave first; those that are not yet in the store stay and count as young.
 
@@ -26,7 +34,9 @@ class BatchCache(Front):
 
     __slots__ = ("_entries_kept", "_entries_max", "evict_at", "get")
 
-    def __init__(self, store: StoreTable, *, entries_max: int) -> None:
+    _store: DiskTable
+
+    def __init__(self, store: DiskTable, *, entries_max: int) -> None:
         super().__init__(store)
         self._values = _Filling(self, store)
         self.get: Callable[[StoredKey], Any] = self._values.__getitem__
@@ -41,6 +51,12 @@ class BatchCache(Front):
 
     def remove(self, key: StoredKey) -> None:
         self._values[key] = self.changed[key] = None
+
+    def some(self, places_max: int) -> list[tuple[Any, Any]]:
+        """See ``KeyedState.some``: places that the store has. What is newer here counts."""
+        values = self._values
+        found = ((place, values.get(place, kept)) for place, kept in self._store.some(places_max))
+        return [(place, kept) for place, kept in found if kept is not None]
 
     def settle(self) -> None:
         before = self._frozen

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Generic, Self, TypeVar, overload
 
-from processor.contracts.state_store import Tables, TableSpec
+from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.errors import JobError
 from processor.ids import StepName
+from processor.state.expiring_tables import ExpiringTable
+from processor.state.expiry import Expiries, Expiry, described, expiry_of
 from processor.state.keyed_view import CurrentKey, Value
-from processor.state.value_types import describe_type
+from processor.state.stamped import stamped
+from processor.state.value_types import ValueType, describe_type, value_type
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -25,9 +29,10 @@ class State(ABC, Generic[H]):
     The state hangs on the attribute's name: renaming it begins a new state.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, expires_after: timedelta | Expiry | None = None) -> None:
         self.names: list[str] = []
         """The attributes it is assigned to; more than one is refused by ``declared_states``."""
+        self.expiry = expiry_of(expires_after)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.names.append(name)
@@ -37,12 +42,30 @@ class State(ABC, Generic[H]):
         """The table that is asked of a backend."""
 
     @abstractmethod
+    def kind_described(self) -> str:
+        """Kind and types in a line. Raises JobError for a type whose values cannot be kept."""
+
     def described(self) -> str:
-        """Kind and types in a line, as manifests keep it. Raises JobError for a type whose values cannot be kept."""
+        """``kind_described``, and by what it expires, as manifests keep it. Raises JobError likewise."""
+        return described(self.kind_described(), self.expiry)
 
     @abstractmethod
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> H:
-        """What the author uses while the step runs."""
+    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries) -> H:
+        """What the author uses while the step runs. A state that expires is added to ``expiries``."""
+
+    def spec_of_values(self, name: str, kind: Any) -> TableSpec:
+        """The table of one value for each key, which may expire."""
+        spec = TableSpec(name=name, kind=kind)
+        return spec if self.expiry is None else stamped(spec)
+
+    def table_of_values(
+        self, tables: Tables, name: str, values: ValueType, expiries: Expiries
+    ) -> KeyedTable[Any]:
+        """The table of ``spec_of_values``, without what is over."""
+        table = tables.table(name)
+        if self.expiry is None:
+            return table
+        return ExpiringTable(table, values, expiries.add(name, self.expiry))
 
     @overload
     def __get__(self, obj: None, owner: type) -> Self: ...
@@ -66,20 +89,25 @@ class ValueState(State[Value[T]], Generic[T]):
 
     In a method, ``self.last_seen_ms`` is a ``Value`` with ``get``, ``set`` and ``clear``. ``kind`` is a type
     that can be encoded: plain values, lists, dicts, sets and tuples of them, dataclasses, msgspec Structs.
+
+    With ``expires_after`` a value is gone so long after it was set, by processing time; an ``Expiry`` says more.
     """
 
-    def __init__(self, kind: type[T]) -> None:
-        super().__init__()
+    def __init__(self, kind: type[T], *, expires_after: timedelta | Expiry | None = None) -> None:
+        super().__init__(expires_after)
         self.kind = kind
 
     def spec(self, name: str) -> TableSpec:
-        return TableSpec(name=name, kind=self.kind)
+        return self.spec_of_values(name, self.kind)
 
-    def described(self) -> str:
+    def kind_described(self) -> str:
         return describe_type(self.kind)
 
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Value[T]:
-        return Value(tables.table(name), cell)
+    def handle(
+        self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries
+    ) -> Value[T]:
+        values = value_type(self.kind, step=step, state=name, declared=self.described())
+        return Value(self.table_of_values(tables, name, values, expiries), cell)
 
 
 def declared_states(function: type) -> Mapping[str, State[Any]]:
@@ -138,12 +166,19 @@ def described_states(function: type) -> Mapping[str, str]:
     return described
 
 
-def bind(function: object, tables: Tables, cell: CurrentKey, step: StepName) -> None:
-    """Give one instance of a keyed function its handles.
+def expiries_of(function: type) -> Mapping[str, Expiry]:
+    """The states of a class that expire, with when."""
+    return {
+        name: state.expiry for name, state in declared_states(function).items() if state.expiry is not None
+    }
+
+
+def bind(function: object, tables: Tables, cell: CurrentKey, step: StepName, expiries: Expiries) -> None:
+    """Give one instance of a keyed function its handles; its states that expire are added to ``expiries``.
 
     They go into the instance's own dict, where attribute access finds them before the class's declaration, at
     the price of any other attribute.
     """
     attributes: dict[str, Any] = vars(function)
     for name, state in declared_states(type(function)).items():
-        attributes[name] = state.handle(tables, name, cell, step)
+        attributes[name] = state.handle(tables, name, cell, step, expiries)

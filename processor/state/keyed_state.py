@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
@@ -12,7 +12,13 @@ import msgspec
 
 from processor.contracts.completion import Completion
 from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotFormat, SnapshotWriter
-from processor.contracts.state_store import KeyedStateRequest, KeyedTable, MapTable, TableSpec
+from processor.contracts.state_store import (
+    NOTHING_OVER,
+    KeyedStateRequest,
+    KeyedTable,
+    MapTable,
+    TableSpec,
+)
 from processor.fault_points import FaultPoint
 from processor.ids import CheckpointId, FileRef
 from processor.invariant import invariant
@@ -20,6 +26,7 @@ from processor.protocol.entries import StateFile
 from processor.records.batch import Key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import FrozenPart, StoreTable
+from processor.state.in_turn import MapsInTurn, ValuesInTurn
 from processor.state.map_cache import MapCache
 from processor.state.map_values import MapValues
 from processor.state.memory_store import TimerTable
@@ -32,6 +39,7 @@ from processor.state.snapshot import (
     SnapshotCompletion,
     SnapshotStore,
 )
+from processor.state.stamped_blocks import BlocksLeft
 from processor.state.timers import StepTimers, TimerQueue
 from processor.state.value_types import ValueType, value_type
 
@@ -118,8 +126,15 @@ class StepState:
         self._handles: dict[str, KeyedTable[Any]] = {}
         self._maps: dict[str, MapTable] = {}
         self._described: list[tuple[str, str]] = []
+        self._specs = {spec.name: spec for spec in request.tables}
         for spec in request.tables:
-            values = value_type(spec.kind, step=request.step, state=spec.name, null=spec.mapped)
+            values = value_type(
+                spec.kind,
+                step=request.step,
+                state=spec.name,
+                declared=request.described[spec.name],
+                as_bytes=spec.as_bytes,
+            )
             table = store.open_table(spec, values)
             cache = table.front(entries_max=share)
             self._add(spec.name, request.described[spec.name], table, cache)
@@ -152,7 +167,16 @@ class StepState:
     def timers(self) -> StepTimers:
         return self._timers
 
-    def cut(self, checkpoint: CheckpointId) -> Completion[tuple[StateFile, ...]]:
+    def some(self, name: str, places_max: int) -> Sequence[tuple[Any, Any]]:
+        """See ``KeyedState.some``."""
+        cache = self._caches[name]
+        invariant(isinstance(cache, ValuesInTurn | MapsInTurn | BatchCache), "only of state that expires")
+        assert isinstance(cache, ValuesInTurn | MapsInTurn | BatchCache)
+        return cache.some(places_max)
+
+    def cut(
+        self, checkpoint: CheckpointId, over_ms: Mapping[str, int] = NOTHING_OVER
+    ) -> Completion[tuple[StateFile, ...]]:
         """Swap dicts and remember references: microseconds, whatever the size of the state."""
         frozen = [cache.freeze() for cache in self._caches.values()]
         self._cuts += 1
@@ -164,12 +188,15 @@ class StepState:
             parts=[part for cache in self._caches.values() for part in cache.unwritten_parts()],
             changes=self._changes(frozen),
             store=self._store,
-            tables=list(self._opened.values()),
+            tables=[self._whole(name, table, over_ms) for name, table in self._opened.items()],
             create=self._creator(name),
             describe=self._describe,
         )
         self._undecided.append(_Undecided(checkpoint=checkpoint, frozen=frozen, completion=completion))
         return completion
+
+    def _whole(self, name: str, table: StoredTable, over_ms: Mapping[str, int]) -> BlockSource:
+        return BlocksLeft(table, self._specs[name], over_ms[name]) if name in over_ms else table
 
     def _changes(self, frozen: Sequence[FrozenPart | None]) -> Changes:
         """All that was frozen since the newest checkpoint known to be decided, this cut's included: a file of

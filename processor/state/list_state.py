@@ -7,15 +7,26 @@ bytes behind bytes and to count up, whatever the items are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar, cast
+from datetime import timedelta
+from typing import Any, Final, Generic, TypeVar, cast
 
 from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.ids import StepName
 from processor.state.declarations import State
+from processor.state.expiry import Expiries, Expiry, Stamps
 from processor.state.keyed_view import CurrentKey
+from processor.state.stamped import joined, stamped_items
 from processor.state.value_types import ValueType, describe_type, value_type
 
 T = TypeVar("T")
+
+
+_DESCRIBED: Final = "ListState["
+
+
+def described_as_list(described: str) -> bool:
+    """Whether a state that a manifest describes so is a list."""
+    return described.startswith(_DESCRIBED)
 
 
 class Listed(Generic[T]):
@@ -63,6 +74,37 @@ class Listed(Generic[T]):
         return encoded
 
 
+class _Expiring(Listed[T]):
+    """A list whose items expire: each stands in a pair with the time at which it was put in."""
+
+    __slots__ = ("_stamps",)
+
+    _table: KeyedTable[Any]
+
+    def __init__(self, table: KeyedTable[Any], items: ValueType, cell: CurrentKey, stamps: Stamps) -> None:
+        super().__init__(table, items, cell)
+        self._stamps = stamps
+
+    def get(self) -> list[T] | None:
+        pairs = self._table.get(self._cell.key)
+        if pairs is None:
+            return None
+        over_ms = self._stamps.over_ms()
+        items = [item for touched_ms, item in pairs if touched_ms > over_ms]
+        if items and self._stamps.reads_renew:
+            self.set(items)
+        return items or None
+
+    def set(self, values: Iterable[T]) -> None:
+        encoded = self._encoded(values)
+        self._table.keep(self._cell.key, _longer(None, encoded) if encoded else None)
+
+    def _encoded(self, values: Iterable[T]) -> list[bytes]:
+        encoded = super()._encoded(values)
+        touched_ms = self._stamps.give() if encoded else 0
+        return [joined(touched_ms, item) for item in encoded]
+
+
 class ListState(State[Listed[T]], Generic[T]):
     """Declares a list for each key: ``pages = ListState(str)`` in the body of a class.
 
@@ -71,19 +113,26 @@ class ListState(State[Listed[T]], Generic[T]):
     values of which few are looked at, use ``MapState``.
     """
 
-    def __init__(self, kind: type[T]) -> None:
-        """``kind`` is the type of the items, see ``ValueState``."""
-        super().__init__()
+    def __init__(self, kind: type[T], *, expires_after: timedelta | Expiry | None = None) -> None:
+        """``kind`` is the type of the items. Each item expires by itself, so long after it was put in; a list that
+        expires and has no item left is none. See ``ValueState``."""
+        super().__init__(expires_after)
         self.kind = kind
 
     def spec(self, name: str) -> TableSpec:
+        if self.expiry is not None:
+            return stamped_items(name, self.kind)
         return TableSpec(name=name, kind=cast(Any, list)[self.kind])
 
-    def described(self) -> str:
-        return f"ListState[{describe_type(self.kind)}]"
+    def kind_described(self) -> str:
+        return f"{_DESCRIBED}{describe_type(self.kind)}]"
 
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Listed[T]:
+    def handle(
+        self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries
+    ) -> Listed[T]:
         items = value_type(self.kind, step=step, state=name, declared=self.described())
+        if self.expiry is not None:
+            return _Expiring(tables.table(name), items, cell, expiries.add(name, self.expiry))
         return Listed(tables.table(name), items, cell)
 
 

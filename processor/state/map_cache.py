@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from processor.state.batch_cache import BatchCache
-from processor.state.front import FrozenPart, StoreTable
+from processor.state.batch_cache import BatchCache, DiskTable
+from processor.state.front import FrozenPart
 from processor.state.stored_keys import StoredKey
 
 _Places = dict[StoredKey, dict[StoredKey, None]]
 """Keys, and under each the keys of entries."""
 
 
-class MapStoreTable(StoreTable, Protocol):
+class MapStoreTable(DiskTable, Protocol):
     """A table of maps behind the cache."""
 
     def scan(self, key: StoredKey) -> list[tuple[Any, Any]]:

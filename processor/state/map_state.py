@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -12,10 +13,13 @@ from processor.contracts.state_store import MapTable, Tables, TableSpec
 from processor.ids import StepName
 from processor.records.batch import Key
 from processor.state.declarations import State
+from processor.state.expiring_tables import ExpiringMap
+from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
 from processor.state.map_keys import MapKeys, describe_map_keys, map_keys
+from processor.state.stamped import stamped
 from processor.state.stored_keys import author_keys
-from processor.state.value_types import ValueType, describe_type, value_type
+from processor.state.value_types import ValueType, describe_type, may_be_none, value_type
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
@@ -116,24 +120,32 @@ class MapState(State[Mapped[K, V]], Generic[K, V]):
     entries that changed are saved.
     """
 
-    def __init__(self, keys: type[K], kind: type[V]) -> None:
+    def __init__(
+        self, keys: type[K], kind: type[V], *, expires_after: timedelta | Expiry | None = None
+    ) -> None:
         """``keys`` is the type of the entries' keys: str, bytes, int, bool, UUID, datetime, or a tuple of them.
-        ``kind`` is that of their values, see ``ValueState``."""
-        super().__init__()
+        ``kind`` is that of their values. Each entry expires by itself. See ``ValueState``."""
+        super().__init__(expires_after)
         self.keys = keys
         self.kind = kind
 
     def spec(self, name: str) -> TableSpec:
-        return TableSpec(name=name, kind=self.kind, mapped=True)
+        # What is kept as None is not there.
+        spec = TableSpec(name=name, kind=self.kind, mapped=True, as_bytes=may_be_none(self.kind))
+        return spec if self.expiry is None else stamped(spec)
 
-    def described(self) -> str:
+    def kind_described(self) -> str:
         return f"{_DESCRIBED}{describe_map_keys(self.keys)}, {describe_type(self.kind)}]"
 
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Mapped[K, V]:
+    def handle(
+        self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries
+    ) -> Mapped[K, V]:
         declared = self.described()
-        return Mapped(
-            tables.map_table(name),
-            map_keys(self.keys, step=step, state=name, declared=declared),
-            value_type(self.kind, step=step, state=name, declared=declared, null=True),
-            cell,
+        keys = map_keys(self.keys, step=step, state=name, declared=declared)
+        values = value_type(
+            self.kind, step=step, state=name, declared=declared, as_bytes=may_be_none(self.kind)
         )
+        table = tables.map_table(name)
+        if self.expiry is not None:
+            table = ExpiringMap(table, values, expiries.add(name, self.expiry))
+        return Mapped(table, keys, values, cell)

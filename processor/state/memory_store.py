@@ -19,6 +19,7 @@ from processor.ids import KeyGroupRange
 from processor.invariant import invariant
 from processor.records.batch import Key
 from processor.state.front import Entries
+from processor.state.in_turn import MapsInTurn, ValuesInTurn
 from processor.state.map_blocks import changed_map_entries, entry_key, map_block
 from processor.state.map_values import MapValues
 from processor.state.memory_values import MemoryValues
@@ -35,8 +36,12 @@ class MemoryTable:
 
     removed_as: Any = int
 
-    def __init__(self, values: ValueType, key_groups: KeyGroupRange, max_parallelism: int) -> None:
+    def __init__(
+        self, values: ValueType, key_groups: KeyGroupRange, max_parallelism: int, *, in_turn: bool = False
+    ) -> None:
+        """``in_turn``: its places are to be looked at in turn, see ``KeyedState.some``."""
         self._values = values
+        self._in_turn = in_turn
         self._key_groups = key_groups
         self._max_parallelism = max_parallelism
         self._base: dict[StoredKey, Any] = {}
@@ -68,7 +73,7 @@ class MemoryTable:
 
     def front(self, *, entries_max: int) -> MemoryValues | MapValues:
         """All values stand before the store: nothing to bound."""
-        return MemoryValues(self)
+        return ValuesInTurn(self) if self._in_turn else MemoryValues(self)
 
     def entries(self) -> Iterable[tuple[StoredKey, Any]]:
         """What was restored."""
@@ -121,7 +126,7 @@ class MemoryMapTable(MemoryTable):
 
     def front(self, *, entries_max: int) -> MapValues:
         """All entries stand before the store: nothing to bound."""
-        return MapValues(self)
+        return MapsInTurn(self) if self._in_turn else MapValues(self)
 
     def blocks(self) -> Iterator[Block]:
         """See ``MemoryTable.blocks``."""
@@ -228,7 +233,7 @@ class MemoryStore:
 
     def open_table(self, spec: TableSpec, values: ValueType) -> MemoryTable:
         of = MemoryMapTable if spec.mapped else MemoryTable
-        return of(values, self._key_groups, self._max_parallelism)
+        return of(values, self._key_groups, self._max_parallelism, in_turn=spec.left_of is not None)
 
     def begin_snapshot(self) -> None:
         """Nothing to hold on to: only completions change the tables, and there is one at a time."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Generic, TypeVar
 
 from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.ids import StepName
 from processor.state.declarations import State
+from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
 from processor.state.value_types import ValueType, describe_total, value_type
 
@@ -58,18 +60,23 @@ class ReducingState(State[Reduced[T]], Generic[T]):
     after a failure, so it should do nothing else.
     """
 
-    def __init__(self, kind: type[T], reduce: Callable[[T, T], T]) -> None:
-        """``kind`` is a type without None, see ``ValueState``."""
-        super().__init__()
+    def __init__(
+        self, kind: type[T], reduce: Callable[[T, T], T], *, expires_after: timedelta | Expiry | None = None
+    ) -> None:
+        """``kind`` is a type without None, and ``expires_after`` is counted from the last ``add``: see
+        ``ValueState``."""
+        super().__init__(expires_after)
         self.kind = kind
         self.reduce = reduce
 
     def spec(self, name: str) -> TableSpec:
-        return TableSpec(name=name, kind=self.kind)
+        return self.spec_of_values(name, self.kind)
 
-    def described(self) -> str:
+    def kind_described(self) -> str:
         return f"ReducingState[{describe_total(self.kind)}]"
 
-    def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName) -> Reduced[T]:
+    def handle(
+        self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries
+    ) -> Reduced[T]:
         values = value_type(self.kind, step=step, state=name, declared=self.described())
-        return Reduced(tables.table(name), values, self.reduce, cell)
+        return Reduced(self.table_of_values(tables, name, values, expiries), values, self.reduce, cell)

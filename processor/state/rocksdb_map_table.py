@@ -57,6 +57,10 @@ class RocksDbMapTable(RocksDbTable):
             for place, data in cast(Iterator[tuple[bytes, bytes]], entries)
         ]
 
+    def _place(self, at: bytes) -> tuple[StoredKey, StoredKey]:
+        end = _KEY_AT + int.from_bytes(at[HEAD_BYTES:_KEY_AT], "big")
+        return entry_key(at[_KEY_AT:end]), entry_key(at[end:])
+
     def front(self, *, entries_max: int) -> MapCache:
         """A write-back cache."""
         return MapCache(self, entries_max=entries_max)

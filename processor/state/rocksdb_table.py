@@ -17,7 +17,7 @@ from processor.records.key_groups import decode_key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import Entries
 from processor.state.snapshot import Block, changed_values
-from processor.state.stored_keys import StoredKey, key_bytes, normalise
+from processor.state.stored_keys import StoredKey, key_bytes, normalise, normalise_key
 from processor.state.value_types import ValueType
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class RocksDbTable:
         self._store = store
         self._head = bytes((number,))
         self._next_head = bytes((number + 1,))
+        self._looked_to = self._head
         self._values = values
         self._groups = store.max_parallelism
         self._heads = [self._head + group.to_bytes(2, "big") for group in range(self._groups)]
@@ -161,6 +162,21 @@ class RocksDbTable:
         bound.set_iterate_upper_bound(self._next_head)
         entries = self._store.held_snapshot().items(from_key=self._head, read_opt=bound)
         return cast(Iterator[tuple[bytes, bytes]], entries)
+
+    def some(self, places_max: int) -> list[tuple[Any, Any]]:
+        """See ``DiskTable.some``: on from where the last call stopped, and at the end from the start again."""
+        bound = ReadOptions()
+        bound.set_iterate_upper_bound(self._next_head)
+        entries = self._store.database.items(from_key=self._looked_to, read_opt=bound)
+        found = list(islice(cast(Iterator[tuple[bytes, bytes]], entries), places_max))
+        # The next key is the last one with a byte behind it.
+        self._looked_to = found[-1][0] + b"\x00" if len(found) == places_max else self._head
+        decode = self._decode or bytes
+        return [(self._place(at), decode(data)) for at, data in found]
+
+    def _place(self, at: bytes) -> Any:
+        """The key of what lies there, in stored form."""
+        return normalise_key(decode_key(at[HEAD_BYTES:]))
 
     def restore(self, keys: list[Key], values: Iterable[Any]) -> None:
         self._store.collect(list(zip(self._at(keys), map(bytes, values), strict=True)))

@@ -129,16 +129,21 @@ class ValueType:
         )
 
 
+def may_be_none(kind: Any) -> bool:
+    """Whether None is a value of the type. Raises JobError for a type whose values cannot be kept."""
+    return _nullable(inspected(kind))
+
+
 def value_type(
-    kind: Any, *, step: str, state: str, declared: str | None = None, null: bool = False
+    kind: Any, *, step: str, state: str, declared: str | None = None, as_bytes: bool = False
 ) -> ValueType:
-    """Look at a declared type once; ``declared`` is how errors name it, if not by the type. ``null``: None is to
-    be kept like any other value of the type, and not to mean that there is none; so it is kept as bytes. Raises
-    JobError for a type whose values cannot be kept."""
+    """Look at a declared type once; ``declared`` is how errors name it, if not by the type. ``as_bytes``: values
+    are kept as bytes whether they can be changed in place or not; where None is one, it does not mean then that
+    there is none. Raises JobError for a type whose values cannot be kept."""
     info = inspected(kind)
     return ValueType(
         kind=kind,
-        shared=_shared(info, frozenset()) and not (null and _nullable(info)),
+        shared=_shared(info, frozenset()) and not as_bytes,
         classes=_classes(info),
         shallow=_shallow(info),
         nullable=_nullable(info),

@@ -1,14 +1,16 @@
 """What the author of a job writes: streams, keys, functions with state, and where results go."""
 
 from processor.contracts.checkpoint_hook import CheckpointHook
+from processor.contracts.clock import TimeDomain
 from processor.contracts.policy import Fail, Skip
 from processor.contracts.sink import Guarantee
 from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
 from processor.operators.aggregating_state import Aggregated, AggregatingState
-from processor.operators.context import Context, TimeDomain, Timers
+from processor.operators.context import Context, Timers
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.records.batch import Key
 from processor.state.declarations import ValueState
+from processor.state.expiry import Expiry
 from processor.state.keyed_view import Value
 from processor.state.list_state import Listed, ListState
 from processor.state.map_state import Mapped, MapState
@@ -26,6 +28,7 @@ __all__ = [
     "ConnectedStreams",
     "Context",
     "Count",
+    "Expiry",
     "Fail",
     "Guarantee",
     "Job",

@@ -12,7 +12,7 @@ from processor.ids import StepName
 from processor.operators.process_function import KeyedFunction, declared_sides
 from processor.operators.types import accepts, return_type, show
 from processor.plan.graph import Step
-from processor.state.declarations import described_states
+from processor.state.declarations import described_states, expiries_of
 from processor.state.value_types import describe_type
 from processor.stream.builder import JobBuilder, Port
 from processor.stream.stream import Processed
@@ -91,10 +91,10 @@ def add_process(
     """Add a step that runs a class, with the states the class declares. Raises JobError for one that cannot be
     kept."""
     try:
-        states = described_states(cls)
+        states, expiries = described_states(cls), expiries_of(cls)
     except JobError as error:
         raise JobError(error.message, remedy=error.remedy, where=Where(step=step.name)) from error
-    builder.add(replace(step, states=dict(states)), inputs, keyed=True)
+    builder.add(replace(step, states=dict(states), expiries=dict(expiries)), inputs, keyed=True)
     key_type = next((port.key_type for port in inputs if port.key_type is not None), None)
     port = Port(step=step.name, value_type=result_type, keyed=True, key_type=key_type)
     return Processed(builder, port, dict(declared_sides(cls)))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processor.contracts.clock import TimeDomain
 from processor.contracts.policy import Fail, Policy, Skip
 from processor.ids import CheckpointId, StepName
 from processor.operators.aggregates import Count, Sum
@@ -28,6 +30,7 @@ from processor.operators.outbox_sink import OutboxSink
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.operators.running_aggregate import RunningAggregate
 from processor.state.declarations import ValueState
+from processor.state.expiry import Expiry
 from processor.state.list_state import ListState
 from processor.state.map_state import MapState
 from processor.state.reducing_state import ReducingState
@@ -40,6 +43,9 @@ KINDS = {
     "largest": int,
     "count": int,
     "by_value": tuple[bytes, int],
+    "soon": tuple[int, int],
+    "soon_listed": list[tuple[int, int]],
+    "soon_mapped": tuple[bytes, tuple[int, int]],
 }
 
 
@@ -129,6 +135,31 @@ class InEveryKind(KeyedProcess[str, int, tuple[str, int]]):
         self.largest.clear()
 
 
+class Expiring(KeyedProcess[str, int, tuple[str, int]]):
+    """State that expires, by either time; raises for -1, half-way through."""
+
+    soon = ValueState(int, expires_after=timedelta(milliseconds=4))
+    soon_listed = ListState(int, expires_after=Expiry(timedelta(milliseconds=5), by=TimeDomain.EVENT))
+    soon_mapped = MapState(int, int, expires_after=Expiry(timedelta(milliseconds=3), reads_renew=True))
+
+    def on_record(self, value: int, /, context: Context[str, tuple[str, int]]) -> None:
+        self.soon.set((self.soon.get() or 0) + value)
+        self.soon_listed.append(value)
+        self.soon_mapped.set(value, (self.soon_mapped.get(value - 1) or 0) + 1)
+        if value == -1:
+            raise ValueError("half-way")
+        self._tell(context)
+        context.timers.at_event_time(value * 2)
+
+    def on_timer(self, time_ms: int, /, context: Context[str, tuple[str, int]]) -> None:
+        self._tell(context)
+
+    def _tell(self, context: Context[str, tuple[str, int]]) -> None:
+        context.emit((context.key, self.soon.get() or 0))
+        context.emit((context.key, sum(self.soon_listed.get() or [])))
+        context.emit((context.key, sum(self.soon_mapped.values())))
+
+
 class Both(KeyedCoProcess[str, int, int, tuple[str, int]]):
     """State and timers that two inputs share; either raises for -1, half-way through."""
 
@@ -187,6 +218,7 @@ OPERATORS: dict[str, Callable[[], AnyOperator]] = {
     "key_by": lambda: KeyBy(fragile_key, type_known=True),
     "process": lambda: KeyedProcessOperator(Everything),
     "kinds": lambda: KeyedProcessOperator(InEveryKind),
+    "expiring": lambda: KeyedProcessOperator(Expiring),
     "count": lambda: RunningAggregate(Count(), total_type=int),
     "sum": lambda: RunningAggregate(Sum[int](fragile), total_type=int),
     "write": lambda: OutboxSink(TextSink()),

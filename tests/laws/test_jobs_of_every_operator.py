@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from operator import add
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
     AggregatingState,
     Context,
+    Expiry,
     Job,
     KeyedCoProcess,
     KeyedProcess,
@@ -22,6 +24,7 @@ from processor import (
     MapState,
     ReducingState,
     SideOutput,
+    TimeDomain,
     ValueState,
 )
 from processor.operators.aggregates import Count, Keyed, Sum
@@ -48,9 +51,18 @@ class Everything(KeyedProcess[str, int, int]):
     largest = ReducingState(int, max)
     count = AggregatingState(Count())
     times = MapState(int, int)
+    today = ReducingState(int, add, expires_after=timedelta(milliseconds=LATER_MS))
+    recent = ListState(int, expires_after=Expiry(timedelta(milliseconds=4), by=TimeDomain.EVENT))
+    looked_at = MapState(
+        int, int, expires_after=Expiry(timedelta(milliseconds=3), by=TimeDomain.EVENT, reads_renew=True)
+    )
     odd = SideOutput(int)
 
     def on_record(self, value: int, /, context: Context[str, int]) -> None:
+        self.today.add(value)
+        self.recent.append(value)
+        self.looked_at.set(value, 1)
+        context.emit((self.today.get() or 0) * 100 + len(self.recent.get() or []))
         total = (self.total.get() or 0) + value
         self.total.set(total)
         self.seen.append(value)
@@ -65,6 +77,8 @@ class Everything(KeyedProcess[str, int, int]):
         context.timers.at_processing_time(context.processing_time_ms // LATER_MS * LATER_MS + LATER_MS)
 
     def on_timer(self, time_ms: int, /, context: Context[str, int]) -> None:
+        context.emit((self.today.get() or 0) * 100 + len(self.recent.get() or []))
+        context.emit(len(self.looked_at.keys()))
         context.emit(-sum(self.seen.get() or []))
         context.emit((self.largest.get() or 0) - (self.count.get() or 0))
         context.emit(sum(key * times for key, times in self.times.items()))

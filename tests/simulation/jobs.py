@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from operator import add
 from random import Random
 from types import MappingProxyType
 from typing import Final
@@ -19,20 +18,7 @@ from connectors.kafka.plugin import plugin as kafka_plugin
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import KafkaSink
 from connectors.kafka.source import KafkaSource
-from processor import (
-    AggregatingState,
-    CheckpointHook,
-    Context,
-    Count,
-    Job,
-    KeyedCoProcess,
-    KeyedProcess,
-    ListState,
-    MapState,
-    ReducingState,
-    SideOutput,
-    ValueState,
-)
+from processor import CheckpointHook, Context, Job, KeyedCoProcess, KeyedProcess, SideOutput, ValueState
 from processor.audit.expectation import Audit, CountedState, keyed_count, pass_through
 from processor.fault_points import FaultPoint
 from processor.records.elements import MIN_TIME_MS
@@ -45,6 +31,7 @@ from processor.simulation.operator import (
     run_stop_and_restore,
     run_to_the_end,
 )
+from tests.simulation.kinds import KINDS, CountInEveryKind, CountWhatExpires
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
@@ -197,44 +184,6 @@ class CountBothInEventTime(KeyedCoProcess[str, str, str, str]):
         self.told.set(due)
 
 
-class CountInEveryKind(KeyedProcess[str, str, str]):
-    """Counts in state of every kind, and tells what each has counted."""
-
-    listed = ListState(int)
-    """Adds up to the count."""
-    mapped = MapState(int, int)
-    """Likewise its values; its keys come and go."""
-    reduced = ReducingState(int, add)
-    aggregated = AggregatingState(Count())
-
-    def on_record(self, value: str, /, context: Context[str, str]) -> None:
-        self.reduced.add(1)
-        self.aggregated.add(value)
-        self.listed.append(1)
-        numbers = self.listed.get() or []
-        if len(numbers) > LISTED_MAX:
-            self.listed.set([sum(numbers)])
-        count = sum(numbers)
-        self.mapped.set(count, 1)
-        entries = self.mapped.items(ordered=True)
-        if len(entries) > MAPPED_MAX:
-            (first, one), (second, other), *_ = entries
-            self.mapped.remove(first)
-            self.mapped.set(second, one + other)
-        for kind, counted in (
-            ("listed", count),
-            ("mapped", sum(self.mapped.values())),
-            ("reduced", self.reduced.get()),
-            ("aggregated", self.aggregated.get()),
-        ):
-            context.emit(f"{context.key}/{kind} {counted}")
-
-
-KINDS: Final = ("listed", "mapped", "reduced", "aggregated")
-LISTED_MAX = 4
-MAPPED_MAX = 3
-
-
 class SendOn(KeyedProcess[str, str, str]):
     """Every record as it is."""
 
@@ -279,6 +228,16 @@ def kinds(chance: Random) -> Case:
         keys=lambda key, value: [f"{word(value, 2)}/{kind}" for kind in KINDS], counted=_counted
     )
     return _moved(job, chance, audits=[in_every_kind])
+
+
+def expiring(chance: Random) -> Case:
+    """Running counts by key, each also kept in state that expires by either time, moved like ``kinds``."""
+    job = Job("expiring")
+    read = job.read("read", KafkaSource("in", Text()))
+    timed = read.event_time(lambda value: int(value.split()[1]), disorder=timedelta(milliseconds=1))
+    counted = timed.key_by("by-key", key_of).process("count", CountWhatExpires)
+    counted.write("write", KafkaSink("out", Text()))
+    return _moved(job, chance, audits=[counts(state="seen")])
 
 
 def timers(chance: Random) -> Case:
@@ -502,6 +461,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "copy": copy,
         "count": count,
         "kinds": kinds,
+        "expiring": expiring,
         "timers": timers,
         "event-time": event_time,
         "connect": connect,

@@ -15,6 +15,7 @@ from processor import (
     ConnectedStreams,
     Context,
     Count,
+    Expiry,
     Fail,
     Job,
     Keyed,
@@ -102,6 +103,7 @@ def watched() -> Job:
     seen = few.process("watch", Watch, parallelism=1)
     seen.side(Watch.alerts).write("alerts", KafkaSink("alerts", Json(Alert)))
     seen.write("seen", KafkaSink("seen", Json(int)))
+    by_user.process("lately", Lately).write("lately-out", KafkaSink("lately", Json(int)))
     by_user.process("watch-again", partial(Watch, 5)).write("again", KafkaSink("again", AnyJson()))
     return job
 
@@ -165,6 +167,29 @@ class Remember(KeyedProcess[str, Click, int]):
             self.pages.clear()
             self.latest_ms.clear()
             self.clicks.clear()
+
+
+A_DAY = timedelta(days=1)
+SINCE_READ = Expiry(timedelta(hours=1), by=TimeDomain.EVENT, reads_renew=True)
+
+
+class Lately(KeyedProcess[str, Click, int]):
+    """State of every kind that expires."""
+
+    page = ValueState(str, expires_after=A_DAY)
+    pages = ListState(str, expires_after=SINCE_READ)
+    visits = MapState(str, int, expires_after=A_DAY)
+    latest_ms = ReducingState(int, max, expires_after=SINCE_READ)
+    clicks = AggregatingState(Count(), expires_after=A_DAY)
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        before: str | None = self.page.get()
+        self.page.set(value.page)
+        self.pages.append(before or "")
+        self.visits.set(value.page, 1)
+        self.latest_ms.add(value.at_ms)
+        self.clicks.add(value)
+        context.emit(self.clicks.get() or 0)
 
 
 def upper(text: str) -> str:

@@ -11,6 +11,7 @@ from processor import (
     AggregatingState,
     Context,
     Count,
+    Expiry,
     Job,
     KeyedCoProcess,
     KeyedProcess,
@@ -139,6 +140,17 @@ class Forgetful(KeyedProcess[str, Click, int]):
         self.visits.items()[0][0].nope()  # wrong: keys are str
         self.visits[value.page]  # wrong: reading is get
         value.page.join(self.clicks.get() or 0)  # wrong: an int
+
+
+class Lasting(KeyedProcess[str, Click, int]):
+    seen = ValueState(int, timedelta(1))  # wrong: without its name
+    page = ValueState(str, expires_after=60)  # wrong: without a unit
+    pages = ListState(str, expires_after=Expiry("1h"))  # wrong: a word is no duration
+    visits = MapState(str, int, expires_after=Expiry(timedelta(1), by="event"))  # wrong: a word is no time
+    latest_ms = ReducingState(int, max, expires_after=Expiry())  # wrong: after how long?
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        self.pages.append(value.at_ms)  # wrong: not a str
 
 
 class Mistyped(KeyedProcess[str, Click, int]):

@@ -239,4 +239,65 @@ STATE: Final = (
             ),
         ),
     ),
+    Mutant(
+        name="what_is_over_is_found_all_the_same",
+        job="expiring",
+        breaks="A value that has expired is there until it is swept away.",
+        edits=(
+            Edit(
+                function="processor.state.expiring_tables:_Expiring._current",
+                find="if touched_ms <= self._stamps.over_ms():",
+                put="if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="every_read_renews",
+        job="expiring",
+        breaks="State that expires after the last write does so after the last read.",
+        edits=(
+            Edit(
+                function="processor.state.expiring_tables:_Expiring._current",
+                find="if self._stamps.reads_renew:",
+                put="if True:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a_restore_renews_what_expires",
+        job="expiring",
+        breaks="What comes out of a snapshot of maps that expire has been touched far in the future.",
+        edits=(
+            Edit(
+                function="processor.state.map_values:MapValues.restored",
+                find="self._maps.setdefault(key, {})[entry_key] = value",
+                put="self._maps.setdefault(key, {})[entry_key] = (2**60, value[1]) "
+                "if type(value) is tuple and len(value) == 2 else value",
+            ),
+        ),
+    ),
+    Mutant(
+        name="snapshots_leave_out_what_is_not_over",
+        job="expiring",
+        breaks="A whole snapshot leaves out what has a little time left.",
+        edits=(
+            Edit(
+                function="processor.state.stamped:left_of_value",
+                find="touched_ms > over_ms",
+                put="touched_ms > over_ms + 100",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R27_what_is_over_comes_back_with_a_restore",
+        job="expiring",
+        breaks="Values expire by the event time since the restore, and not by what their key group had reached.",
+        edits=(
+            Edit(
+                function="processor.operators.at_hand:AtHand.now_ms",
+                find="return self._at_least_restored(self._passed_ms)",
+                put="return self._passed_ms",
+            ),
+        ),
+    ),
 )

@@ -20,6 +20,9 @@ def folder(tmp_path_factory):
     return root
 
 
+EXPIRES = ["expires", "by", "processing", "time"]
+
+
 def ask(*words: object):
     return CliRunner().invoke(app, ["savepoint", *map(str, words)])
 
@@ -32,8 +35,11 @@ def test_c8_show_counts_keys_and_timers_of_each_state(folder):
     said = ask("show", folder / "after").stdout
     assert "job   words" in said
     assert [line.split() for line in said.splitlines() if line.startswith("count ")] == [
+        ["count", "latest", "Seen(count:", "int,", "last:", "str),", *EXPIRES, "3"],
         ["count", "length", "int", "3"],
         ["count", "lengths", "ListState[int]", "3"],
+        ["count", "recent", "ListState[Seen(count:", "int,", "last:", "str)],", *EXPIRES, "3"],
+        ["count", "recent_words", "MapState[str,", "int],", *EXPIRES, "3"],
         ["count", "seen", "Seen(count:", "int,", "last:", "str)", "2"],
         ["count", "words", "MapState[str,", "int]", "2"],
         ["count", "timers", "-", "3"],

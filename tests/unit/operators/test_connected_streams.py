@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from processor.contracts.clock import TimeDomain
 from processor.contracts.policy import Skip
 from processor.errors import JobError, UserCodeError
-from processor.operators.context import Context, TimeDomain
+from processor.operators.context import Context
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.state.declarations import ValueState

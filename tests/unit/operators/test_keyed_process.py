@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from processor.contracts.clock import TimeDomain
 from processor.contracts.policy import Skip
 from processor.errors import JobError, Unavailable, UserCodeError
 from processor.ids import CheckpointId, KeyGroupRange
 from processor.operators.aggregates import Count
 from processor.operators.aggregating_state import AggregatingState
-from processor.operators.context import Context, TimeDomain
+from processor.operators.context import Context
 from processor.operators.emitted import EMIT_RECORDS_MAX
 from processor.operators.keyed_process import KeyedProcessOperator
 from processor.operators.process_function import KeyedProcess, SideOutput

@@ -8,12 +8,15 @@ from datetime import timedelta
 from processor import (
     Context,
     Count,
+    Expiry,
     Guarantee,
     Job,
     KeyedCoProcess,
     KeyedProcess,
+    ListState,
     SideOutput,
     Skip,
+    TimeDomain,
     ValueState,
 )
 from processor.plan.chaining import plan
@@ -28,7 +31,8 @@ class Click:
 
 
 class Watch(KeyedProcess[str, Click, int]):
-    seen = ValueState(int)
+    seen = ValueState(int, expires_after=timedelta(hours=1))
+    lately = ListState(str, expires_after=Expiry(timedelta(seconds=90), TimeDomain.EVENT, reads_renew=True))
     clicks = ValueState(list[Click])
     visited_pages_by_day_and_hour = ValueState(dict[str, dict[str, int]])
     alerts = SideOutput(str)
@@ -67,7 +71,8 @@ chain 'clicks', 2 subtasks
 chain 'watch', 2 subtasks
   ◀━ chain 'clicks', by key, Click
   process 'watch'
-  │    state seen: int
+  │    state seen: int, expires by processing time, 1 h after it was written
+  │    state lately: ListState[str], expires by event time, 90 s after it was written or read
   │    state clicks: list[Click(user: str, at_ms: int)]
   │    state visited_pages_by_day_and_hour: dict[str, dict[str, int]]
   ├─ [alerts] write 'alerts' · ListSink(str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,9 @@ FAR_MS = 4_000_000_000_000
 """A processing time that does not come while a test runs."""
 
 
+FOR_EVER = timedelta(days=36_500)
+
+
 class Seen(msgspec.Struct, frozen=True):
     """What is kept for each key."""
 
@@ -35,6 +39,9 @@ class Count(KeyedProcess[str, str, str]):
     words = MapState(str, int)
     """How often each word has come."""
     lengths = ListState(int)
+    latest = ValueState(Seen, expires_after=FOR_EVER)
+    recent = ListState(Seen, expires_after=FOR_EVER)
+    recent_words = MapState(str, int, expires_after=FOR_EVER)
 
     def on_record(self, value: str, /, context: Context[str, str]) -> None:
         if value.endswith("-"):
@@ -46,6 +53,9 @@ class Count(KeyedProcess[str, str, str]):
         self.length.set(len(value))
         self.words.set(value, (self.words.get(value) or 0) + 1)
         self.lengths.append(len(value))
+        self.latest.set(Seen(1, value))
+        self.recent.append(Seen(1, value))
+        self.recent_words.set(value, len(value))
         context.timers.at_processing_time(FAR_MS + ord(value[0]))
 
 

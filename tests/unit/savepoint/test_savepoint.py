@@ -11,7 +11,10 @@ from processor.savepoint import Changed, HeldState, HeldTimer, difference, open_
 from tests.unit.savepoint.kept import FAR_MS, Seen, stopped
 
 FIRST = ["apple", "bee", "axe"]
-STATES = "count/length, count/lengths, count/seen, count/words"
+STATES = (
+    "count/latest, count/length, count/lengths, count/recent, count/recent_words, count/seen, count/words"
+)
+SEEN = "Seen(count: int, last: str)"
 THEN = ["cat", "b-", "ace"]
 
 
@@ -22,9 +25,12 @@ def kept(tmp_path_factory):
 
 def test_c8_it_names_its_states_with_their_types(kept):
     assert open_savepoint(kept).states == (
+        HeldState(step="count", name="latest", kind=f"{SEEN}, expires by processing time"),
         HeldState(step="count", name="length", kind="int"),
         HeldState(step="count", name="lengths", kind="ListState[int]"),
-        HeldState(step="count", name="seen", kind="Seen(count: int, last: str)"),
+        HeldState(step="count", name="recent", kind=f"ListState[{SEEN}], expires by processing time"),
+        HeldState(step="count", name="recent_words", kind="MapState[str, int], expires by processing time"),
+        HeldState(step="count", name="seen", kind=SEEN),
         HeldState(step="count", name="words", kind="MapState[str, int]"),
     )
 
@@ -44,6 +50,20 @@ def test_c8_lists_and_maps_are_whole(kept):
     savepoint = open_savepoint(kept)
     assert dict(savepoint.read("count", "lengths")) == {"a": [5, 3, 3], "b": [3], "c": [3]}
     assert dict(savepoint.read("count", "words")) == {"a": {"apple": 1, "axe": 1, "ace": 1}, "c": {"cat": 1}}
+
+
+def test_c8_state_that_expires_is_read_without_its_times(kept):
+    savepoint = open_savepoint(kept)
+    assert dict(savepoint.read("count", "latest"))["a"] == {"count": 1, "last": "ace"}
+    assert dict(savepoint.read("count", "latest", Seen)) == {
+        "a": Seen(1, "ace"),
+        "b": Seen(1, "bee"),
+        "c": Seen(1, "cat"),
+    }
+    assert dict(savepoint.read("count", "recent"))["b"] == [{"count": 1, "last": "bee"}]
+    words = [Seen(1, word) for word in ("apple", "axe", "ace")]
+    assert dict(savepoint.read("count", "recent", list[Seen]))["a"] == words
+    assert dict(savepoint.read("count", "recent_words", int))["a"] == {"apple": 5, "axe": 3, "ace": 3}
 
 
 def test_c8_timers_that_have_yet_to_fire_are_there(kept):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from processor.contracts.clock import TimeDomain
 from processor.contracts.state_store import KeyedState, KeyedStateRequest, StateBackend, TableSpec
 from processor.errors import DamagedFile
 from processor.fault_points import FaultHook, no_faults
@@ -22,6 +23,7 @@ from processor.protocol.entries import StateFile
 from processor.records.key_groups import decode_key, encode_key, key_group
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.declarations import bind, described_states, table_specs
+from processor.state.expiry import Expiries, Times
 from processor.state.keyed_view import CurrentKey
 from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type
@@ -161,14 +163,27 @@ def make_backend(name: str, directory: Path, *, cache_entries_max: int = 1_000) 
     )
 
 
+@dataclass
+class SetTimes:
+    """Times that stand where they are put."""
+
+    now: dict[TimeDomain, int] = field(default_factory=lambda: dict.fromkeys(TimeDomain, 1_000))
+
+    def now_ms(self, by: TimeDomain) -> int:
+        return self.now[by]
+
+    touched_ms = reached_ms = now_ms
+
+
 class Bound:
     """An instance of a keyed function whose states are bound, and their keyed state."""
 
-    def __init__(self, function: Any, state: KeyedState) -> None:
+    def __init__(self, function: Any, state: KeyedState, times: Times | None = None) -> None:
         self.function = function
         self.state = state
         self.cell = CurrentKey()
-        bind(function, state, self.cell, StepName("step"))
+        self.expiries = Expiries(times or SetTimes())
+        bind(function, state, self.cell, StepName("step"), self.expiries)
 
     def at(self, key: Any) -> Any:
         """The function, called for a key."""
@@ -176,7 +191,7 @@ class Bound:
         return self.function
 
     def cut(self, checkpoint: int = 1) -> Any:
-        return self.state.cut(CheckpointId(checkpoint)).run()
+        return self.state.cut(CheckpointId(checkpoint), self.expiries.over_ms()).run()
 
 
 class CompletionThread:

@@ -20,10 +20,11 @@ from processor.state.declarations import (
     described_states,
     table_specs,
 )
+from processor.state.expiry import Expiries
 from processor.state.keyed_view import CurrentKey, Value
 from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type, value_type
-from tests.unit.state.fakes import Place, make_backend
+from tests.unit.state.fakes import Place, SetTimes, make_backend
 
 T = TypeVar("T")
 
@@ -154,7 +155,7 @@ def test_a_bound_instance_reads_and_writes_the_value_of_the_current_key(tmp_path
         Place().request({"first": int, "second": str, "third": list[int]})
     )
     function, cell = Derived(), CurrentKey()
-    bind(function, state, cell, StepName("step"))
+    bind(function, state, cell, StepName("step"), Expiries(SetTimes()))
     assert isinstance(function.first, Value)
     for key in ("a", "b"):
         cell.key = normalise_key(key)

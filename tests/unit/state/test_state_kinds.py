@@ -18,10 +18,11 @@ from processor.ids import CheckpointId, StepName
 from processor.operators.aggregates import Count
 from processor.operators.aggregating_state import AggregatingState
 from processor.state.declarations import State, ValueState, described_states
+from processor.state.expiry import Expiries
 from processor.state.keyed_view import CurrentKey
 from processor.state.list_state import Listed, ListState
 from processor.state.reducing_state import ReducingState
-from tests.unit.state.fakes import Bound, Place
+from tests.unit.state.fakes import Bound, Place, SetTimes
 
 
 @dataclass
@@ -137,7 +138,7 @@ def test_a_list_grows_into_what_msgpack_makes_of_the_whole(parts: list[list[str]
     cell = CurrentKey()
     cell.key = "k"
     tables: Any = type("Tables", (), {"table": lambda self, name: Table()})()
-    texts = ListState(str).handle(tables, "texts", cell, StepName("step"))
+    texts = ListState(str).handle(tables, "texts", cell, StepName("step"), Expiries(SetTimes()))
     whole: list[str] = []
     for part in parts:
         texts.extend(part)

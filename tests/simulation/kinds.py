@@ -1,0 +1,122 @@
+"""Functions of simulated jobs that count in state of every kind, and compare the kinds with each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from operator import add
+from typing import Final
+
+from processor import (
+    AggregatingState,
+    Context,
+    Count,
+    Expiry,
+    KeyedProcess,
+    ListState,
+    MapState,
+    ReducingState,
+    TimeDomain,
+    ValueState,
+)
+
+LISTED_MAX = 4
+MAPPED_MAX = 3
+KINDS: Final = ("listed", "mapped", "reduced", "aggregated")
+
+TIME_TO_LIVE_MS = 300
+EVENTS_TO_LIVE_MS = 4
+
+
+class WrongState(BaseException):
+    """State is not what was put in. No Exception: after those a job is started again."""
+
+
+class CountInEveryKind(KeyedProcess[str, str, str]):
+    """Counts in state of every kind, and tells what each has counted."""
+
+    listed = ListState(int)
+    """Adds up to the count."""
+    mapped = MapState(int, int)
+    """Likewise its values; its keys come and go."""
+    reduced = ReducingState(int, add)
+    aggregated = AggregatingState(Count())
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self.reduced.add(1)
+        self.aggregated.add(value)
+        self.listed.append(1)
+        numbers = self.listed.get() or []
+        if len(numbers) > LISTED_MAX:
+            self.listed.set([sum(numbers)])
+        count = sum(numbers)
+        self.mapped.set(count, 1)
+        entries = self.mapped.items(ordered=True)
+        if len(entries) > MAPPED_MAX:
+            (first, one), (second, other), *_ = entries
+            self.mapped.remove(first)
+            self.mapped.set(second, one + other)
+        for kind, counted in (
+            ("listed", count),
+            ("mapped", sum(self.mapped.values())),
+            ("reduced", self.reduced.get()),
+            ("aggregated", self.aggregated.get()),
+        ):
+            context.emit(f"{context.key}/{kind} {counted}")
+
+
+class CountWhatExpires(KeyedProcess[str, str, str]):
+    """Counts, and keeps each count in state that expires, beside a note of when that was; the two must agree.
+
+    A clock may go on between two looks, so there is a moment at which a count may or may not be there.
+    """
+
+    seen = ValueState(int)
+    latest = ValueState(int, expires_after=timedelta(milliseconds=TIME_TO_LIVE_MS))
+    listed = ListState(int, expires_after=timedelta(milliseconds=TIME_TO_LIVE_MS))
+    mapped = MapState(int, int, expires_after=timedelta(milliseconds=TIME_TO_LIVE_MS))
+    timed = MapState(
+        int, int, expires_after=Expiry(timedelta(milliseconds=EVENTS_TO_LIVE_MS), by=TimeDomain.EVENT)
+    )
+    noted = MapState(int, tuple[int, int, int])
+    """For each count the processing time before and after it was kept, and the event time."""
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        self._compare(context)
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        before_ms = context.processing_time_ms
+        self.latest.set(count)
+        self.listed.append(count)
+        self.mapped.set(count, count)
+        self.timed.set(count, count)
+        event_ms = max(context.watermark_ms, context.timestamp_ms)
+        self.noted.set(count, (before_ms, context.processing_time_ms, event_ms))
+        context.timers.at_processing_time(context.processing_time_ms + TIME_TO_LIVE_MS)
+        context.emit(f"{context.key} {count}")
+
+    def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
+        self._compare(context)
+        reached_ms = context.processing_time_ms
+        for count, (_, after_ms, event_ms) in self.noted.items(ordered=True):
+            if reached_ms - after_ms >= TIME_TO_LIVE_MS <= context.watermark_ms - event_ms:
+                self.noted.remove(count)
+
+    def _compare(self, context: Context[str, str]) -> None:
+        from_ms = context.processing_time_ms
+        latest, listed, mapped = self.latest.get(), self.listed.get() or [], self.mapped.keys(ordered=True)
+        timed = self.timed.keys(ordered=True)
+        until_ms = context.processing_time_ms
+        noted = self.noted.items(ordered=True)
+        alive = [count for count, (before_ms, _, _) in noted if until_ms - before_ms < TIME_TO_LIVE_MS]
+        perhaps = [count for count, (_, after_ms, _) in noted if from_ms - after_ms < TIME_TO_LIVE_MS]
+        in_time = [
+            count for count, (_, _, event_ms) in noted if context.watermark_ms - event_ms < EVENTS_TO_LIVE_MS
+        ]
+        lasts = [] if latest is None else [latest]
+        for kept in (listed, mapped):
+            if not set(alive) <= set(kept) <= set(perhaps) or kept != sorted(set(kept)):
+                raise WrongState(f"{context.key} has {kept}, and {alive} to {perhaps} are not over")
+        if not set(alive[-1:]) <= set(lasts) <= set(perhaps[-1:]):
+            raise WrongState(f"{context.key} has {latest} as its latest of {alive} to {perhaps}")
+        if timed != in_time:
+            raise WrongState(f"{context.key} has {timed} in event time, and {in_time} are not over")
