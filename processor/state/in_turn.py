@@ -10,7 +10,7 @@ from processor.state.memory_values import MemoryValues
 
 
 class Turns:
-    """Every place that stays is given out once a round. Each call costs what it gives out, and what has gone since:
+    """Every place that stays is given out in each round. Each call costs what it gives out, and what has gone since:
     no dict is looked through for its next few."""
 
     __slots__ = ("_at", "_gone", "_places")
@@ -33,7 +33,7 @@ class Turns:
         self._gone.add(place)
 
     def next(self, places_max: int) -> list[Any]:
-        """Some places, at most one round of them."""
+        """Some places, as many as a round has at most. Where others have gone, one may come a little early."""
         places, gone = self._places, self._gone
         found: list[Any] = []
         for _ in range(min(places_max, len(places))):

@@ -24,6 +24,9 @@ class CountingStore:
         self.reads.append(key)
         return self.entries.get(key)
 
+    def some(self, places_max: int) -> list[tuple[Any, Any]]:
+        return list(self.entries.items())[:places_max]
+
     def write_in_steps(self, entries: dict[Any, Any]) -> Iterator[None]:
         for number, (key, value) in enumerate(entries.items()):
             if number % 2 == 0:
@@ -45,6 +48,16 @@ def complete(cache: BatchCache) -> None:
 @pytest.fixture
 def store() -> CountingStore:
     return CountingStore()
+
+
+def test_of_what_the_store_gives_out_what_is_newer_here_counts(store):
+    store.entries |= {"changed": 1, "removed": 1, "read": 1, "other": 1}
+    cache = BatchCache(store, entries_max=100)
+    cache.put("changed", 2)
+    cache.put("new", 2)
+    cache.remove("removed")
+    cache.get("read")
+    assert cache.some(9) == [("changed", 2), ("read", 1), ("other", 1)]
 
 
 def test_the_cut_swaps_dicts_and_copies_nothing(store):

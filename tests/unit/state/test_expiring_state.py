@@ -117,7 +117,7 @@ def read_all(function: Any) -> list[Any]:
 
 
 ALL = [0, 0, Cart(), [""], Cart(), [("", Cart())], [("", None)], True, 0, [0], 0, Cart(), 1]
-NONE = [None, None, None, None, None, [], [], False, None, [], None, None, None]
+NONE: list[Any] = [None, None, None, None, None, [], [], False, None, [], None, None, None]
 
 
 def test_what_is_over_is_absent_to_the_millisecond_and_after_a_restore(world: World) -> None:
