@@ -27,6 +27,14 @@ DroppedStateOption = Annotated[
         help="Forget the state of a step that the job no longer has; may be given several times.",
     ),
 ]
+RenameOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename",
+        metavar="OLD=NEW",
+        help="A step that the checkpoint calls OLD, or a state STEP/OLD=STEP/NEW; may be given several times.",
+    ),
+]
 
 
 def run(
@@ -49,6 +57,7 @@ def run(
     take_over: TakeOverOption = None,
     accept_duplicates: AcceptDuplicatesOption = False,
     dropped_state: DroppedStateOption = None,
+    rename: RenameOption = None,
 ) -> None:
     """Run a job until it ends or is stopped, going on from its newest checkpoint."""
     with reporting() as told:
@@ -68,6 +77,7 @@ def run(
         graph = load_graph(build)
 
         from processor.runtime.embedded import run_job
+        from processor.runtime.renaming import read_renamings
         from processor.runtime.start_options import StartOptions
         from processor.telemetry.log import get_log
 
@@ -78,6 +88,7 @@ def run(
             take_over=take_over,
             accept_duplicates=accept_duplicates,
             dropped_state=frozenset(dropped_state or ()),
+            renamed=read_renamings(rename or ()),
         )
         code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
         raise typer.Exit(code)

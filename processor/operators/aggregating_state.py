@@ -11,7 +11,8 @@ from processor.operators.aggregates import Aggregate, total_type
 from processor.state.declarations import State
 from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
-from processor.state.value_types import ValueType, describe_total, value_type
+from processor.state.type_schema import AGGREGATING, StateSchema
+from processor.state.value_types import ValueType, described_total, value_type
 
 A = TypeVar("A")
 V = TypeVar("V")
@@ -68,8 +69,8 @@ class AggregatingState(State[Aggregated[V, R]], Generic[V, R]):
     def spec(self, name: str) -> TableSpec:
         return self.spec_of_values(name, total_type(self.how))
 
-    def kind_described(self) -> str:
-        return f"AggregatingState[{describe_total(total_type(self.how))}]"
+    def schema(self) -> StateSchema:
+        return StateSchema(AGGREGATING, described_total(total_type(self.how)))
 
     def handle(
         self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries

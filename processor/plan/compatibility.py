@@ -9,6 +9,8 @@ from processor.errors import JobError, Where
 from processor.ids import StepName
 from processor.plan.graph import Step
 from processor.protocol.entries import JobShape
+from processor.state.evolution import why_unreadable
+from processor.state.schema_text import read_state_schema
 
 _STRENGTH = (Guarantee.NONE, Guarantee.AT_LEAST_ONCE, Guarantee.IDEMPOTENT, Guarantee.EXACTLY_ONCE)
 """Weakest first."""
@@ -33,9 +35,10 @@ def check_restore(
     """Whether state of ``checkpoint`` can be given to ``job``.
 
     Steps may be added, and steps that neither read nor have state removed, renamed and moved; the parallelism
-    may change. ``dropped`` names steps whose state and positions may be forgotten: those that the job has no
-    more. Of a step that it has, nothing is: the same start, repeated after a crash, would forget what was kept
-    since.
+    may change, and the type of a state to one that reads whatever the old one can have kept
+    (``state.evolution``). ``dropped`` names steps whose state and positions may be forgotten: those that the job
+    has no more. Of a step that it has, nothing is: the same start, repeated after a crash, would forget what was
+    kept since.
 
     Raises: JobError that lists everything that does not fit, with what the job and the checkpoint have.
     """
@@ -66,15 +69,18 @@ def check_restore(
                     f"state '{state}' of step '{step}' is {kind} in the checkpoint and not in the job"
                 )
             elif have[state] != kind:
-                problems.append(
-                    f"state '{state}' of step '{step}' is {have[state]} in the job and {kind} in the "
-                    "checkpoint"
-                )
+                why = why_unreadable(read_state_schema(kind), read_state_schema(have[state]))
+                if why:
+                    problems.append(
+                        f"state '{state}' of step '{step}' is {have[state]} in the job and {kind} in the "
+                        f"checkpoint ({why})"
+                    )
     if problems:
         raise JobError(
             "the checkpoint does not fit the job: " + "; ".join(problems) + ".",
-            remedy="Give the job back what the checkpoint has; forget what steps held that it no longer has by "
-            "--allow-dropped-state STEP; or start without any of it by --fresh.",
+            remedy="Give the job back what the checkpoint has; say what is called otherwise now by --rename OLD=NEW; "
+            "forget what steps held that it no longer has by --allow-dropped-state STEP; or start without any of it "
+            "by --fresh.",
         )
 
 

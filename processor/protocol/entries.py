@@ -40,7 +40,9 @@ class StateFile:
     key_groups: KeyGroupRange
     """Every key in the file belongs to this range."""
     states: Mapping[str, str]
-    """Declared states by name with a description of their type, for compatibility and inspection."""
+    """Declared states by name with the schema of their values as they are in the file (``state.schema_text``)."""
+    kept_as: Mapping[str, str] = field(default_factory=dict)
+    """What states are called in the file that were renamed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ class JobShape:
     parallelism: Mapping[StepName, int]
     """Of every chain, by its first step."""
     stateful: Mapping[StepName, Mapping[str, str]]
-    """Steps with state and their states with a description of the type."""
+    """Steps with state and the schema of each state: it is that of all files of the checkpoint."""
     sources: tuple[StepName, ...] = ()
     """Steps that read, whose positions a checkpoint holds; sorted."""
 

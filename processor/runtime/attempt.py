@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
@@ -32,6 +32,7 @@ from processor.runtime.links import DirectLinks, Links
 from processor.runtime.participants import Participants
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
+from processor.runtime.renaming import renamed
 from processor.runtime.start_options import StartOptions
 from processor.runtime.system import long_lived_objects
 from processor.runtime.worker import Worker
@@ -175,15 +176,17 @@ class RunningAttempt:
                 faults=parts.faults,
                 say=parts.say,
                 dropped=frozenset(map(StepName, options.dropped_state)),
+                renamed=options.renamed,
             )
         )
         identity = JobIdentity(job=parts.plan.job, shape=parts.plan.shape, sinks=sinks)
         recovered = recovery.run(identity, _start_request(options))
         self.recovered = recovered
         participants = Participants(discovery, parts.plan.hooks(), executor=self.executor, log=parts.say)
-        participants.restore(recovered.entry)
+        restored = replace(recovered, entry=renamed(recovered.entry, options.renamed))
+        participants.restore(restored.entry)
         parts.statistics.restored(recovered.attempt, recovered.checkpoint, parts.clock.monotonic_ms())
-        self._deploy(recovered, entries, tools, participants)
+        self._deploy(recovered, restored, entries, tools, participants)
 
     def _pausing(self, stop_asked: Callable[[], bool]) -> Callable[[int], None]:
         def pause(pause_ms: int) -> None:
@@ -214,8 +217,14 @@ class RunningAttempt:
         return discovery
 
     def _deploy(
-        self, recovered: Recovered, entries: EntryWriter, tools: PublishTools, participants: Participants
+        self,
+        recovered: Recovered,
+        restored: Recovered,
+        entries: EntryWriter,
+        tools: PublishTools,
+        participants: Participants,
     ) -> None:
+        """``restored`` is what was recovered, as the job calls its steps now."""
         parts, discovery = self._parts, self._discovery
         assert discovery is not None
         coordinator = Coordinator(
@@ -225,14 +234,7 @@ class RunningAttempt:
             policy=checkpoint_policy(parts.settings, parts.chance),
             statistics=parts.statistics,
         )
-        retention = Retention(
-            files=parts.store.files,
-            log=self._log,
-            view=self._log.read_all(),
-            attempt=recovered.attempt,
-            retained=parts.settings.checkpoint.retained,
-            faults=parts.faults,
-        )
+        retention = self._retention(recovered.attempt)
         say = parts.say.bind(attempt=recovered.attempt)
         driver = Driver(
             coordinator,
@@ -255,7 +257,7 @@ class RunningAttempt:
                 say=say,
             ),
         )
-        built = Deployment(parts.plan, recovered, self._around, self._report, discovery.unconfirmed).build()
+        built = Deployment(parts.plan, restored, self._around, self._report, discovery.unconfirmed).build()
         worker = Worker(
             attempt=recovered.attempt,
             incarnation=recovered.incarnation,
@@ -273,6 +275,17 @@ class RunningAttempt:
         self._closing.enter_context(parts.settled())
         discovery.deployed()
         worker.start()
+
+    def _retention(self, attempt: Attempt) -> Retention:
+        parts = self._parts
+        return Retention(
+            files=parts.store.files,
+            log=self._log,
+            view=self._log.read_all(),
+            attempt=attempt,
+            retained=parts.settings.checkpoint.retained,
+            faults=parts.faults,
+        )
 
     # --- running
 

@@ -73,7 +73,7 @@ class Discovery:
         it, by name. Raises PositionLost."""
         for step, (enumerator, chain) in self._enumerators.items():
             source = restored_source(entry, step)
-            data = kept.get(_lane(step))
+            data = kept.get(participant_name(step))
             found = {} if data is None else _splits.decode(data)
             read = any(state.step == step for subtask in entry.subtasks for state in subtask.sources)
             if not read and data is None:
@@ -103,7 +103,7 @@ class Discovery:
         told of it again before its barrier."""
         self.deployed()
         return tuple(
-            ParticipantState(name=_lane(step), data=msgspec.json.encode(splits))
+            ParticipantState(name=participant_name(step), data=msgspec.json.encode(splits))
             for step, splits in self._unconfirmed.items()
             if splits
         )
@@ -140,7 +140,7 @@ class Discovery:
             self._running.discard(step)
             self._log.warning("could not look for new partitions", step=step, error=error)
 
-        self._executor.submit(_lane(step), lambda: enumerator.discover(known), done, failed)
+        self._executor.submit(participant_name(step), lambda: enumerator.discover(known), done, failed)
 
     def published(self, entry: CheckpointEntry) -> None:
         """Tell lag tools how far the published checkpoint has come."""
@@ -155,13 +155,15 @@ class Discovery:
         def failed(error: BaseException) -> None:
             self._log.debug("could not write group offsets", step=step, error=error)
 
-        self._executor.submit(_lane(step), lambda: enumerator.published(positions), lambda _: None, failed)
+        self._executor.submit(
+            participant_name(step), lambda: enumerator.published(positions), lambda _: None, failed
+        )
 
     def close(self) -> None:
         for enumerator, _ in self._enumerators.values():
             enumerator.close()
 
 
-def _lane(step: StepName) -> str:
+def participant_name(step: StepName) -> str:
     """An enumerator is asked one thing at a time."""
     return f"source {step}"

@@ -52,6 +52,7 @@ from processor.runtime.discovery import Discovery
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import Origin, open_origin, write_savepoint
 from processor.runtime.publishers import Publishers
+from processor.runtime.renaming import Renaming, renamed_shape
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobStore
 from processor.storage.retention import refuse_condemned
@@ -75,6 +76,7 @@ class RecoveryParts:
     say: Log
     dropped: frozenset[StepName]
     """Steps whose state may be forgotten, if the job has them no more."""
+    renamed: tuple[Renaming, ...]
 
 
 class RecoveryDriver:
@@ -111,7 +113,8 @@ class RecoveryDriver:
             case VerifyFiles(entry=entry):
                 return self._verify(entry)
             case CheckFits(shape=shape):
-                check_restore(self._parts.plan.shape, shape, dropped=self._parts.dropped)
+                was = renamed_shape(shape, self._parts.renamed)
+                check_restore(self._parts.plan.shape, was, dropped=self._parts.dropped)
                 return Fits()
             case PublishAll():
                 return self._publish_all(action)

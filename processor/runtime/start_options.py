@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from processor.runtime.renaming import Renaming
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
@@ -21,3 +23,5 @@ class StartOptions:
     """Allow a rewind behind output that is already published into the same topics (R3)."""
     dropped_state: frozenset[str] = frozenset()
     """Steps that the job no longer has, and whose state it may be started without (C5)."""
+    renamed: tuple[Renaming, ...] = ()
+    """Steps and states that the checkpoint knows under other names (C5)."""

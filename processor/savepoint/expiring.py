@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast, get_args, get_origin
 
-from processor.state.expiry import described_as_expiring
-from processor.state.list_state import described_as_list
+from processor.state.type_schema import LIST, StateSchema
 
 Untimed = Callable[[Any], Any]
 
 
-def without_times(described: str, kind: Any) -> tuple[Any, Untimed | None]:
+def without_times(schema: StateSchema, kind: Any) -> tuple[Any, Untimed | None]:
     """The type to read a value as that is wanted as ``kind``, and how to take what is wanted out of it (None: it is
-    all of it). ``described`` is the description of the state in the manifest; of a map, both are of its entries."""
-    if not described_as_expiring(described):
+    all of it). Of a map, both are of its entries."""
+    if not schema.expires_by:
         return kind, None
-    if described_as_list(described):
+    if schema.kind == LIST:
         item = get_args(kind)[0] if get_origin(kind) is list else Any
         pairs = cast(Any, list)[cast(Any, tuple)[int, item]]
         return pairs, lambda found: [value for _, value in found]

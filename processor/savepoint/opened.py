@@ -16,7 +16,8 @@ from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
 from processor.savepoint.expiring import without_times
 from processor.savepoint.held import held_maps, held_times, held_values
-from processor.state.map_state import described_as_map
+from processor.state.schema_text import read_state_schema
+from processor.state.type_schema import MAP
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, look_into_directory
 from processor.storage.disk import Disk
@@ -76,8 +77,9 @@ class Savepoint:
                 f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
-        kept_as, untimed = without_times(found.kind, kind)
-        mapped = described_as_map(found.kind)
+        schema = read_state_schema(found.kind)
+        kept_as, untimed = without_times(schema, kind)
+        mapped = schema.kind == MAP
         read = held_maps if mapped else held_values
         held = read(self.entry, self.directory.files, StepName(step), state, kept_as)
         if untimed is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -11,10 +12,12 @@ from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.errors import JobError
 from processor.ids import StepName
 from processor.state.expiring_tables import ExpiringTable
-from processor.state.expiry import Expiries, Expiry, described, expiry_of
+from processor.state.expiry import Expiries, Expiry, expiry_of
 from processor.state.keyed_view import CurrentKey, Value
+from processor.state.schema_text import state_text
 from processor.state.stamped import stamped
-from processor.state.value_types import ValueType, describe_type, value_type
+from processor.state.type_schema import VALUE, StateSchema
+from processor.state.value_types import ValueType, described, value_type
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -42,12 +45,13 @@ class State(ABC, Generic[H]):
         """The table that is asked of a backend."""
 
     @abstractmethod
-    def kind_described(self) -> str:
-        """Kind and types in a line. Raises JobError for a type whose values cannot be kept."""
+    def schema(self) -> StateSchema:
+        """Kind and types, as if it never expired. Raises JobError for a type whose values cannot be kept."""
 
     def described(self) -> str:
-        """``kind_described``, and by what it expires, as manifests keep it. Raises JobError likewise."""
-        return described(self.kind_described(), self.expiry)
+        """``schema`` with what it expires by, as manifests keep it. Raises JobError likewise."""
+        schema = self.schema()
+        return state_text(schema if self.expiry is None else replace(schema, expires_by=str(self.expiry.by)))
 
     @abstractmethod
     def handle(self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries) -> H:
@@ -100,8 +104,8 @@ class ValueState(State[Value[T]], Generic[T]):
     def spec(self, name: str) -> TableSpec:
         return self.spec_of_values(name, self.kind)
 
-    def kind_described(self) -> str:
-        return describe_type(self.kind)
+    def schema(self) -> StateSchema:
+        return StateSchema(VALUE, described(self.kind))
 
     def handle(
         self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries

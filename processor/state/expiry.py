@@ -53,20 +53,6 @@ def expiry_of(given: timedelta | Expiry | None) -> Expiry | None:
     return given if given is None or isinstance(given, Expiry) else Expiry(given)
 
 
-_DESCRIBED: Final = ", expires by "
-
-
-def described(kind: str, expiry: Expiry | None) -> str:
-    """The description of a state that may expire, as manifests keep it. How long it lasts is left out: that may
-    change from one start to the next, for what is kept is the time of the last touch."""
-    return kind if expiry is None else f"{kind}{_DESCRIBED}{expiry.by}"
-
-
-def described_as_expiring(described: str) -> bool:
-    """Whether a state that a manifest describes so has the time of the last touch beside what is kept."""
-    return described.endswith(tuple(_DESCRIBED + domain for domain in TimeDomain))
-
-
 class Times(Protocol):
     """Where a step stands. What is at hand is a record or a timer, and so is the key."""
 

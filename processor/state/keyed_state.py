@@ -31,6 +31,7 @@ from processor.state.map_cache import MapCache
 from processor.state.map_values import MapValues
 from processor.state.memory_store import TimerTable
 from processor.state.memory_values import MemoryValues
+from processor.state.restored_values import RestoredValues
 from processor.state.snapshot import (
     BlockSource,
     Chain,
@@ -126,9 +127,10 @@ class StepState:
         self._handles: dict[str, KeyedTable[Any]] = {}
         self._maps: dict[str, MapTable] = {}
         self._described: list[tuple[str, str]] = []
+        self._values: dict[str, ValueType] = {}
         self._specs = {spec.name: spec for spec in request.tables}
         for spec in request.tables:
-            values = value_type(
+            values = self._values[spec.name] = value_type(
                 spec.kind,
                 step=request.step,
                 state=spec.name,
@@ -258,22 +260,31 @@ class StepState:
 
     def _restore(self) -> None:
         request = self._request
-        codecs = {name: table.restored_as for name, table in self._opened.items()}
-        codecs |= {name + REMOVED: table.removed_as for name, table in self._opened.items()}
         half_read = False
         for state in request.restored:
+            tables = {state.kept_as.get(name, name): name for name in self._opened}
+            readers = {kept: self._reader(name, state) for kept, name in tables.items()}
+            codecs = {kept: reader.kind for kept, reader in readers.items()}
+            codecs |= {kept + REMOVED: self._opened[name].removed_as for kept, name in tables.items()}
             for entries in self._snapshots.read(request.files, state.file, request.key_groups, codecs):
-                name = entries.table.removesuffix(REMOVED)
-                if name == entries.table:
-                    self._opened[name].restore(list(entries.keys), entries.values)
+                kept = entries.table.removesuffix(REMOVED)
+                table = self._opened[tables[kept]]
+                if kept == entries.table:
+                    table.restore(list(entries.keys), readers[kept].read(entries.values))
                 else:
-                    self._opened[name].forget(list(entries.keys), entries.values)
+                    table.forget(list(entries.keys), entries.values)
                 if not half_read:
                     request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
                     half_read = True
         self._store.restored()
         for cache in self._caches.values():
             cache.restored()
+
+    def _reader(self, name: str, state: StateFile) -> RestoredValues:
+        """How values of a table are read from a file."""
+        as_kept = self._opened[name].restored_as
+        evolved = name in self._values and state.states.get(name) != self._request.described[name]
+        return RestoredValues(as_kept, self._values[name] if evolved else None)
 
 
 class _Map:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from processor.contracts.state_store import KeyedTable, Tables, TableSpec
 from processor.ids import StepName
@@ -16,17 +16,10 @@ from processor.state.declarations import State
 from processor.state.expiry import Expiries, Expiry, Stamps
 from processor.state.keyed_view import CurrentKey
 from processor.state.stamped import joined, stamped_items
-from processor.state.value_types import ValueType, describe_type, value_type
+from processor.state.type_schema import LIST, StateSchema
+from processor.state.value_types import ValueType, described, value_type
 
 T = TypeVar("T")
-
-
-_DESCRIBED: Final = "ListState["
-
-
-def described_as_list(described: str) -> bool:
-    """Whether a state that a manifest describes so is a list."""
-    return described.startswith(_DESCRIBED)
 
 
 class Listed(Generic[T]):
@@ -124,8 +117,8 @@ class ListState(State[Listed[T]], Generic[T]):
             return stamped_items(name, self.kind)
         return TableSpec(name=name, kind=cast(Any, list)[self.kind])
 
-    def kind_described(self) -> str:
-        return f"{_DESCRIBED}{describe_type(self.kind)}]"
+    def schema(self) -> StateSchema:
+        return StateSchema(LIST, described(self.kind))
 
     def handle(
         self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries

@@ -13,7 +13,8 @@ from msgspec import inspect
 from processor.errors import JobError, UserCodeError, Where
 from processor.ids import StepName
 from processor.state.stored_keys import StoredKey, normalise_key
-from processor.state.value_types import constrained, describe_type, inspected
+from processor.state.type_schema import TypeSchema
+from processor.state.value_types import constrained, describe_type, described, inspected
 
 _CLASSES: dict[type[inspect.Type], type] = {
     inspect.StrType: str,
@@ -74,10 +75,10 @@ def map_keys(kind: Any, *, step: StepName, state: str, declared: str) -> MapKeys
     )
 
 
-def describe_map_keys(kind: Any) -> str:
-    """``describe_type`` of a type of keys. Raises JobError for one that cannot be."""
+def described_map_keys(kind: Any) -> TypeSchema:
+    """``described`` of a type of keys. Raises JobError for one that cannot be."""
     _class_of(kind, inspected(kind))
-    return describe_type(kind)
+    return described(kind)
 
 
 def _class_of(kind: Any, info: inspect.Type) -> type:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -16,20 +16,14 @@ from processor.state.declarations import State
 from processor.state.expiring_tables import ExpiringMap
 from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
-from processor.state.map_keys import MapKeys, describe_map_keys, map_keys
+from processor.state.map_keys import MapKeys, described_map_keys, map_keys
 from processor.state.stamped import stamped
 from processor.state.stored_keys import author_keys
-from processor.state.value_types import ValueType, describe_type, may_be_none, value_type
+from processor.state.type_schema import MAP, StateSchema
+from processor.state.value_types import ValueType, described, may_be_none, value_type
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
-
-_DESCRIBED: Final = "MapState["
-
-
-def described_as_map(described: str) -> bool:
-    """Whether a state that a manifest describes so is a map: its snapshots are laid out as ``map_blocks`` says."""
-    return described.startswith(_DESCRIBED)
 
 
 class Mapped(Generic[K, V]):
@@ -134,8 +128,8 @@ class MapState(State[Mapped[K, V]], Generic[K, V]):
         spec = TableSpec(name=name, kind=self.kind, mapped=True, as_bytes=may_be_none(self.kind))
         return spec if self.expiry is None else stamped(spec)
 
-    def kind_described(self) -> str:
-        return f"{_DESCRIBED}{describe_map_keys(self.keys)}, {describe_type(self.kind)}]"
+    def schema(self) -> StateSchema:
+        return StateSchema(MAP, described(self.kind), described_map_keys(self.keys))
 
     def handle(
         self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries

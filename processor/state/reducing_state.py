@@ -11,7 +11,8 @@ from processor.ids import StepName
 from processor.state.declarations import State
 from processor.state.expiry import Expiries, Expiry
 from processor.state.keyed_view import CurrentKey
-from processor.state.value_types import ValueType, describe_total, value_type
+from processor.state.type_schema import REDUCING, StateSchema
+from processor.state.value_types import ValueType, described_total, value_type
 
 T = TypeVar("T")
 
@@ -72,8 +73,8 @@ class ReducingState(State[Reduced[T]], Generic[T]):
     def spec(self, name: str) -> TableSpec:
         return self.spec_of_values(name, self.kind)
 
-    def kind_described(self) -> str:
-        return f"ReducingState[{describe_total(self.kind)}]"
+    def schema(self) -> StateSchema:
+        return StateSchema(REDUCING, described_total(self.kind))
 
     def handle(
         self, tables: Tables, name: str, cell: CurrentKey, step: StepName, expiries: Expiries

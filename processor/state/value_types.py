@@ -17,51 +17,57 @@ import msgspec
 from msgspec import inspect
 
 from processor.errors import JobError, UserCodeError, Where
+from processor.state.declared_schema import schema_of
+from processor.state.schema_text import type_text
+from processor.state.type_schema import TypeSchema
 
-_SCALARS: dict[type[inspect.Type], tuple[str, tuple[type, ...]]] = {
-    inspect.NoneType: ("None", (type(None),)),
-    inspect.BoolType: ("bool", (bool,)),
-    inspect.IntType: ("int", (int,)),
+_SCALARS: dict[type[inspect.Type], tuple[type, ...]] = {
+    inspect.NoneType: (type(None),),
+    inspect.BoolType: (bool,),
+    inspect.IntType: (int,),
     # An int where a float is declared is what people write (`total.set(0)`); it comes back as a float.
-    inspect.FloatType: ("float", (float, int)),
-    inspect.StrType: ("str", (str,)),
-    inspect.BytesType: ("bytes", (bytes,)),
+    inspect.FloatType: (float, int),
+    inspect.StrType: (str,),
+    inspect.BytesType: (bytes,),
 }
-"""Types of which nothing but the class of the value needs checking, with their names and classes."""
+"""Types of which nothing but the class of the value needs checking, with its classes."""
 
-_ATOMS: dict[type[inspect.Type], str] = {
-    inspect.DateTimeType: "datetime",
-    inspect.DateType: "date",
-    inspect.TimeType: "time",
-    inspect.TimeDeltaType: "timedelta",
-    inspect.UUIDType: "UUID",
-    inspect.DecimalType: "Decimal",
-}
+_ATOMS = (
+    inspect.DateTimeType,
+    inspect.DateType,
+    inspect.TimeType,
+    inspect.TimeDeltaType,
+    inspect.UUIDType,
+    inspect.DecimalType,
+)
 
 _encoder = msgspec.msgpack.Encoder()
 
 
-def describe_type(kind: Any) -> str:
-    """A line about a type that is the same in every process and version; manifests compare it (B7).
+def described(kind: Any) -> TypeSchema:
+    """The schema of a declared type (B7). Raises JobError for a type whose values cannot be kept."""
+    return schema_of(inspected(kind))
 
-    Records are described by their name and fields, ``=`` marking a field with a default, so that a field that
-    was added, dropped or widened can be told. Modules are left out: moving a class changes no state.
+
+def describe_type(kind: Any) -> str:
+    """``described`` as a line that is the same in every process and version; manifests keep it.
+
     Raises JobError for a type whose values cannot be kept.
     """
-    return _describe(inspected(kind), ())
+    return type_text(described(kind))
 
 
-def describe_total(kind: Any) -> str:
-    """``describe_type`` of what values are folded into. Raises JobError for a type with None as well: that is what
-    a key without a total has."""
+def described_total(kind: Any) -> TypeSchema:
+    """``described`` of what values are folded into. Raises JobError for a type with None as well: that is what a key
+    without a total has."""
     info = inspected(kind)
     if _nullable(info):
         raise JobError(
-            f"what values are folded into is declared as {_describe(info, ())} and may be None, like a key to which "
-            "nothing was added.",
+            f"what values are folded into is declared as {type_text(schema_of(info))} and may be None, like a key to "
+            "which nothing was added.",
             remedy="Declare a type without None.",
         )
-    return _describe(info, ())
+    return schema_of(info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +153,7 @@ def value_type(
         classes=_classes(info),
         shallow=_shallow(info),
         nullable=_nullable(info),
-        declared=declared or _describe(info, ()),
+        declared=declared or type_text(schema_of(info)),
         decoder=msgspec.msgpack.Decoder(kind),
         many_decoder=msgspec.msgpack.Decoder(list[kind]),
         step=step,
@@ -242,7 +248,7 @@ def _shared(info: inspect.Type, seen: frozenset[Any]) -> bool:
 def _classes(info: inspect.Type) -> frozenset[type] | None:
     match info:
         case _ if type(info) in _SCALARS:
-            return frozenset(_SCALARS[type(info)][1])
+            return frozenset(_SCALARS[type(info)])
         case inspect.UnionType(types=types):
             parts = [_classes(part) for part in types]
             return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
@@ -274,54 +280,3 @@ def constrained(info: inspect.Type) -> bool:
         getattr(info, limit, None) is not None
         for limit in ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
     )
-
-
-def _describe(info: inspect.Type, seen: tuple[Any, ...]) -> str:
-    match info:
-        case _ if type(info) in _SCALARS:
-            return _SCALARS[type(info)][0]
-        case _ if type(info) in _ATOMS:
-            return _ATOMS[type(info)]
-        case inspect.AnyType():
-            return "Any"
-        case inspect.ByteArrayType():
-            return "bytearray"
-        case inspect.UnionType(types=types):
-            return " | ".join(sorted(_describe(part, seen) for part in types))
-        case inspect.LiteralType(values=values):
-            return f"Literal[{', '.join(sorted(map(repr, values)))}]"
-        case inspect.EnumType(cls=cls):
-            return f"{cls.__name__}[{', '.join(repr(member.value) for member in cls)}]"
-        case inspect.TupleType(item_types=types):
-            return f"tuple[{', '.join(_describe(part, seen) for part in types)}]"
-        case inspect.VarTupleType(item_type=item):
-            return f"tuple[{_describe(item, seen)}, ...]"
-        case inspect.ListType(item_type=item):
-            return f"list[{_describe(item, seen)}]"
-        case inspect.SetType(item_type=item):
-            return f"set[{_describe(item, seen)}]"
-        case inspect.FrozenSetType(item_type=item):
-            return f"frozenset[{_describe(item, seen)}]"
-        case inspect.CollectionType(item_type=item):
-            return f"collection[{_describe(item, seen)}]"
-        case inspect.DictType(key_type=key, value_type=value):
-            return f"dict[{_describe(key, seen)}, {_describe(value, seen)}]"
-        case (
-            inspect.StructType(cls=cls, fields=fields)
-            | inspect.DataclassType(cls=cls, fields=fields)
-            | inspect.NamedTupleType(cls=cls, fields=fields)
-            | inspect.TypedDictType(cls=cls, fields=fields)
-        ):
-            name = getattr(cls, "__name__", str(cls))
-            if cls in seen:
-                return name  # a record that contains itself
-            inner = ", ".join(
-                f"{field.encode_name}: {_describe(field.type, (*seen, cls))}{'' if field.required else ' ='}"
-                for field in fields
-            )
-            return f"{name}({inner})"
-        case _:
-            raise JobError(
-                f"values of type {info!r:.80} cannot be kept as state.",
-                remedy="Use plain values, lists, dicts, tuples, dataclasses or msgspec Structs of them.",
-            )

@@ -120,7 +120,6 @@ CASES: Mapping[str, str] = {
 UNREACHABLE: Mapping[str, str] = {
     "R29": "there is no cluster runtime yet, and so nothing of Ray to test",
     "A17": "each checkpoint's files are its own or its ancestors', which the tests of R7 and R22 cover",
-    "B7": "a type that reads the old values is taken, another is refused at the first of them",
     "C2": "savepoints have one format",
     "C3": "savepoints have one format",
     "C6": "a savepoint is copied from, never owned",
