@@ -131,7 +131,7 @@ def _state(entry: CheckpointEntry) -> list[tuple[str, ...]]:
         (
             f"{state.step}[{subtask.subtask.index}]",
             f"key groups {state.key_groups.start}-{state.key_groups.stop - 1}",
-            size_text(state.file.bytes),
+            size_text(sum(file.bytes for file in state.files())),
             ", ".join(f"{name}: {kind}" for name, kind in state.states.items()) or "-",
             state.file.name,
         )

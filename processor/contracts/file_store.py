@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from processor.ids import FileRef
 
@@ -45,6 +46,24 @@ class FileStore(Protocol):
 
     def names(self, prefix: str) -> list[str]:
         """All file names below a prefix, sorted."""
+        ...
+
+
+@runtime_checkable
+class LinkingFiles(Protocol):
+    """What a FileStore offers beside on a disk of this machine: files that are there twice and take room once.
+
+    Both raise Unavailable, and give False where the path is on another disk or links are not to be had. What is
+    linked is never written to again by anybody.
+    """
+
+    def link_in(self, path: Path, ref: FileRef) -> bool:
+        """The local file becomes the new file ``ref.name``, durable like a finished one. ``ref`` has its size and
+        checksum. Raises DamagedFile when the name is taken."""
+        ...
+
+    def link_out(self, ref: FileRef, path: Path) -> bool:
+        """The file gets a second name, ``path``, which is free. The caller has verified it."""
         ...
 
 

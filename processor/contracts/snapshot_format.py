@@ -8,9 +8,12 @@ backend.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from processor.contracts.file_store import FileStore, FileWriter
+from processor.errors import JobError
 from processor.ids import FileRef, KeyGroupRange, StepName
 from processor.records.batch import Key
 
@@ -57,6 +60,38 @@ class SnapshotEntries(Protocol):
     def values(self) -> Sequence[Any]: ...
 
 
+class TableLayout(StrEnum):
+    """How the entries of a table lie in a database (``state/rocksdb_keys``)."""
+
+    VALUES = "values"
+    MAPS = "maps"
+    TIMERS = "timers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseTable:
+    """One table of a database."""
+
+    name: str
+    kind: str
+    """Description of the type of its values."""
+    number: int
+    """Its keys begin with it."""
+    layout: TableLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseDescription:
+    """What belongs to the sorted files of a database, so that it can be opened."""
+
+    step: StepName
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    tables: tuple[DatabaseTable, ...]
+    small_files: Mapping[str, bytes]
+    """Those that are written anew for every checkpoint, by the names the database gives them."""
+
+
 class SnapshotFormat(Protocol):
     """How a snapshot of one step in one subtask is laid out in a file."""
 
@@ -74,12 +109,43 @@ class SnapshotFormat(Protocol):
         ...
 
     def read(
-        self, files: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+        self,
+        files: FileStore,
+        ref: FileRef,
+        wanted: KeyGroupRange,
+        codecs: Mapping[str, Any],
+        *,
+        others: bool = False,
     ) -> Iterator[SnapshotEntries]:
         """Entries whose key group is in ``wanted``, block by block in the order written.
 
-        ``codecs`` gives the type of each table's values; ``msgspec.Raw`` leaves them encoded. Raises
-        DamagedFile by name; JobError for a table without a codec and for values that do not fit their type.
-        Nothing read may be trusted before the iterator has ended.
+        ``codecs`` gives the type of each table's values; ``msgspec.Raw`` leaves them encoded. A table without a
+        codec is left out with ``others``, and a JobError without. Raises DamagedFile by name; JobError for values
+        that do not fit their type. Nothing read may be trusted before the iterator has ended.
         """
         ...
+
+    def write_database(self, writer: FileWriter, description: DatabaseDescription) -> FileRef:
+        """The file that goes along with the sorted files of a database. Raises Unavailable; then it is given up."""
+        ...
+
+    def read_database(self, files: FileStore, ref: FileRef) -> DatabaseDescription:
+        """What ``write_database`` wrote. Raises DamagedFile by name."""
+        ...
+
+
+def undeclared(table: str, step: str, file: str) -> JobError:
+    """The error for a snapshot with a table that the job does not have."""
+    return JobError(
+        f"the snapshot '{file}' holds state '{table}' of step '{step}', which the job no longer declares.",
+        remedy="Declare it again, or start from a savepoint that does not have it.",
+    )
+
+
+def unfitting(table: str, kind: str, step: str, file: str, why: object) -> JobError:
+    """The error for values that were written as ``kind`` and do not fit the type declared now."""
+    return JobError(
+        f"state '{table}' of step '{step}' was written as {kind} (file '{file}') and cannot be read as the type "
+        f"declared now: {why}.",
+        remedy="Declare a type that can read the old values, or give the new state another name.",
+    )

@@ -28,11 +28,22 @@ from processor.ids import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFile:
+    """A sorted file of a store on disk as it lies there. Checkpoints of the same store share those that did not
+    change (A17)."""
+
+    local_name: str
+    """What the store calls it. It means something only beside the other files of the same ``StateFile``: another
+    copy of the store may give the name to something else (R22)."""
+    file: FileRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile:
     """Keyed state of one step of one subtask, timers included.
 
     A subtask lists several files of a step in order: the first holds everything, each later one what changed
-    after the one before it.
+    after the one before it. Or it lists one with ``database``: a store on disk, in its own files.
     """
 
     step: StepName
@@ -43,6 +54,13 @@ class StateFile:
     """Declared states by name with the schema of their values as they are in the file (``state.schema_text``)."""
     kept_as: Mapping[str, str] = field(default_factory=dict)
     """What states are called in the file that were renamed since."""
+    database: tuple[DatabaseFile, ...] | None = None
+    """The store's own files; then ``file`` says what they are, and which belong together. None: ``file`` has the
+    entries."""
+
+    def files(self) -> tuple[FileRef, ...]:
+        """All that a restore reads."""
+        return (self.file, *(each.file for each in self.database or ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +131,8 @@ class SubtaskSnapshot:
 
     def state_files(self) -> tuple[FileRef, ...]:
         """What a restore reads, and nobody else has a use for."""
-        return tuple(s.file for s in self.keyed) + tuple(c.file for c in self.channels)
+        keyed = tuple(file for state in self.keyed for file in state.files())
+        return keyed + tuple(c.file for c in self.channels)
 
     def files(self) -> tuple[FileRef, ...]:
         return self.state_files() + tuple(o.file for o in self.outboxes)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.state_store import StateBackend
@@ -26,6 +23,7 @@ from processor.service.control_place import control_place, control_root
 from processor.service.control_socket import ControlSocket
 from processor.settings.model import Settings, StateBackendName
 from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.rocksdb_directory import default_root
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.decision_log import two_writer_test
 from processor.storage.job_store import open_job_store
@@ -92,11 +90,11 @@ def make_backend(settings: Settings) -> StateBackend:
     """The state backend that the setting names."""
     snapshots = SnapshotFiles()
     state = settings.state
+    root = state.directory or default_root()
     match state.backend:
         case StateBackendName.MEMORY:
-            return MemoryBackend(snapshots=snapshots)
+            return MemoryBackend(snapshots=snapshots, scratch=root)
         case StateBackendName.ROCKSDB:
-            root = state.directory or Path(tempfile.gettempdir()) / f"processor-{os.getuid()}"
             return RocksDbBackend(
                 snapshots=snapshots,
                 directory=root,

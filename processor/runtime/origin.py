@@ -58,7 +58,16 @@ class Origin:
             replace(
                 each,
                 keyed=tuple(
-                    replace(state, file=copied(each.subtask, state.file, FileKind.STATE))
+                    replace(
+                        state,
+                        file=copied(each.subtask, state.file, FileKind.STATE),
+                        database=None
+                        if state.database is None
+                        else tuple(
+                            replace(part, file=copied(each.subtask, part.file, FileKind.DATABASE))
+                            for part in state.database
+                        ),
+                    )
                     for state in each.keyed
                 ),
                 channels=tuple(

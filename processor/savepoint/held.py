@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-import msgspec
-
 from processor.contracts.file_store import FileStore
-from processor.contracts.snapshot_format import REMOVED
+from processor.contracts.snapshot_format import REMOVED, SnapshotEntries
 from processor.ids import KeyGroupRange, StepName
 from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 from processor.records.batch import Key
+from processor.state.held_entries import StateReader
 from processor.state.map_blocks import entry_key
+from processor.state.rocksdb_directory import LocalDirectories, default_root
 from processor.state.stored_keys import StoredKey, author_key, normalise_key
-from processor.storage.snapshot_file import SnapshotBlock, read_snapshot, read_snapshot_header
+from processor.storage.snapshot_file import SnapshotFiles
 
 
 def held_values(
@@ -82,17 +82,13 @@ def _blocks(
     kind: Any,
     *,
     gone: Any,
-) -> Iterator[SnapshotBlock]:
+) -> Iterator[SnapshotEntries]:
     """Blocks of a table and of what was removed from it, in the order of the files, their values of type ``kind``
     and ``gone``."""
     everything = KeyGroupRange(0, entry.shape.max_parallelism)
+    reader = StateReader(files=files, format=SnapshotFiles(), scratch=LocalDirectories(default_root()))
     for held in files_of(subtask, step):
-        tables = read_snapshot_header(files, held.file).tables
-        codecs: dict[str, Any] = {each.name: msgspec.Raw for each in tables}
-        codecs |= {table: kind, table + REMOVED: gone}
-        for block in read_snapshot(files, held.file, everything, codecs):
-            if block.table in (table, table + REMOVED):
-                yield block
+        yield from reader.entries(held, everything, {table: kind, table + REMOVED: gone}, others=True)
 
 
 def files_of(subtask: SubtaskSnapshot, step: StepName) -> Sequence[StateFile]:

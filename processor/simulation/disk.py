@@ -80,6 +80,12 @@ class SimulatedDisk(Disk):
         self._act("link", new_name)
         self._machine.link(self._folder(folder), name, new_name)
 
+    def link_in(self, path: str, folder: int, name: str) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)  # the path is on a real disk
+
+    def link_out(self, folder: int, name: str, path: str) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+
     def replace(self, folder: int, name: str, new_name: str) -> None:
         self._act("replace", new_name)
         self._machine.replace(self._folder(folder), name, new_name)

@@ -9,23 +9,32 @@ from threading import Lock
 
 from processor.contracts.snapshot_format import SnapshotFormat
 from processor.contracts.state_store import KeyedState, KeyedStateRequest
-from processor.ids import escape_name
+from processor.fault_points import FaultPoint
+from processor.ids import FileRef, escape_name
+from processor.state.held_entries import StateReader
 from processor.state.keyed_state import StepState
 from processor.state.memory_store import MemoryStore
-from processor.state.rocksdb_directory import LocalDirectories
-from processor.state.rocksdb_store import RocksDbOptions, RocksDbStore
+from processor.state.rocksdb_directory import LocalDirectories, default_root
+from processor.state.rocksdb_fetch import fetch_database
+from processor.state.rocksdb_store import Begun, RocksDbOptions, RocksDbStore, declares
 
 CACHE_ENTRIES_MAX_DEFAULT = 500_000
 
 
 class MemoryBackend:
-    """State in this process; every snapshot is whole."""
+    """State in this process."""
 
     def __init__(
-        self, *, snapshots: SnapshotFormat, lock: Callable[[], AbstractContextManager[object]] = Lock
+        self,
+        *,
+        snapshots: SnapshotFormat,
+        scratch: Path | None = None,
+        lock: Callable[[], AbstractContextManager[object]] = Lock,
     ) -> None:
-        """``lock`` makes a lock between threads; a simulation without threads has another."""
+        """``scratch`` is a root on a local disk, where a database is laid out to be read if one is restored; ``lock``
+        makes a lock between threads; a simulation without threads has another."""
         self._snapshots = snapshots
+        self._scratch = LocalDirectories(scratch or default_root())
         self._lock = lock
 
     @property
@@ -37,7 +46,7 @@ class MemoryBackend:
         return StepState(
             request,
             MemoryStore(request.key_groups, request.max_parallelism),
-            self._snapshots,
+            StateReader(files=request.files, format=self._snapshots, scratch=self._scratch),
             cache_entries_max=None,
             lock=self._lock,
         )
@@ -67,15 +76,45 @@ class RocksDbBackend:
 
     def open(self, request: KeyedStateRequest) -> KeyedState:
         """See ``StateBackend.open``. Raises SettingsError when the local directory cannot be used."""
+        begun = self._begun(request)
         store = RocksDbStore(
             self._directories,
             f"{escape_name(request.step)}-{request.subtask_index}",
             self._options,
             max_parallelism=request.max_parallelism,
             key_groups=request.key_groups,
+            begun=begun,
         )
         try:
-            return StepState(request, store, self._snapshots, cache_entries_max=self._cache_entries_max)
+            return StepState(
+                request,
+                store,
+                StateReader(files=request.files, format=self._snapshots, scratch=self._directories),
+                cache_entries_max=self._cache_entries_max,
+                goes_on=begun is not None,
+            )
         except BaseException:
             store.close()  # a restore that failed leaves no directory behind
             raise
+
+    def _begun(self, request: KeyedStateRequest) -> Begun | None:
+        """The database to go on with: one for just these key groups, with tables that the step still declares."""
+        if len(request.restored) != 1 or request.restored[0].database is None:
+            return None
+        state = request.restored[0]
+        description = self._snapshots.read_database(request.files, state.file)
+        if (description.key_groups, description.max_parallelism) != (
+            request.key_groups,
+            request.max_parallelism,
+        ):
+            return None
+        if not declares(request.tables, description):
+            return None
+
+        def fetched(_: FileRef) -> None:
+            request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
+
+        return Begun(
+            description=description,
+            lay_out=lambda path: fetch_database(request.files, state, description, path, fetched),
+        )

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from processor.contracts.completion import Completion
-from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotFormat, SnapshotWriter
+from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotWriter
 from processor.contracts.state_store import (
     NOTHING_OVER,
     KeyedStateRequest,
@@ -26,6 +26,7 @@ from processor.protocol.entries import StateFile
 from processor.records.batch import Key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import FrozenPart, StoreTable
+from processor.state.held_entries import StateReader
 from processor.state.in_turn import MapsInTurn, ValuesInTurn
 from processor.state.map_cache import MapCache
 from processor.state.map_values import MapValues
@@ -39,6 +40,7 @@ from processor.state.snapshot import (
     CompletionLane,
     SnapshotCompletion,
     SnapshotStore,
+    SnapshotTarget,
 )
 from processor.state.stamped_blocks import BlocksLeft
 from processor.state.timers import StepTimers, TimerQueue
@@ -82,6 +84,8 @@ class Store(SnapshotStore, Protocol):
 
     def open_table(self, spec: TableSpec, values: ValueType) -> OpenTable: ...
 
+    def open_timers(self, name: str) -> TimerTable: ...
+
     def restored(self) -> None:
         """All of the snapshots are in."""
         ...
@@ -106,20 +110,23 @@ class StepState:
         self,
         request: KeyedStateRequest,
         store: Store,
-        snapshots: SnapshotFormat,
+        reader: StateReader,
         *,
         cache_entries_max: int | None,
+        goes_on: bool = False,
         lock: Callable[[], AbstractContextManager[object]] = Lock,
     ) -> None:
         """``cache_entries_max`` bounds what is held decoded over a store on disk; None: the store is
-        memory. ``lock`` makes a lock between the subtask's thread and the completions'."""
+        memory. ``goes_on``: the store has what is restored already, in its own files. ``lock`` makes a lock between
+        the subtask's thread and the completions'."""
         self._request = request
         self._store = store
-        self._snapshots = snapshots
+        self._reader = reader
         self._entries_max = cache_entries_max
         self._lane = CompletionLane(lock)
         self._cuts = 0
-        self._chain = Chain()
+        # The files of a database that goes on with them are its own, and of a decided checkpoint.
+        self._chain = Chain(files=tuple(request.restored)) if goes_on else Chain()
         self._undecided: list[_Undecided] = []
         share = max(1, (cache_entries_max or 0) // max(1, len(request.tables)))
         self._opened: dict[str, StoredTable] = {}
@@ -146,11 +153,15 @@ class StepState:
                 self._handles[spec.name] = (
                     _ObjectTable(cache, values) if values.shared else _Sealed(cache, values)
                 )
-        event, processing = TimerTable(request.key_groups), TimerTable(request.key_groups)
+        event, processing = map(store.open_timers, TIMER_TABLES)
         timers = [MemoryValues(event), MemoryValues(processing)]
         for name, kept, front in zip(TIMER_TABLES, (event, processing), timers, strict=True):
             self._add(name, "timer at ms", kept, front)
-        self._restore()
+        if not goes_on:
+            self._read()
+        store.restored()
+        for cache in self._caches.values():
+            cache.restored()
         self._timers = StepTimers(
             TimerQueue(timers[0], event.timers()), TimerQueue(timers[1], processing.timers())
         )
@@ -192,6 +203,7 @@ class StepState:
             store=self._store,
             tables=[self._whole(name, table, over_ms) for name, table in self._opened.items()],
             create=self._creator(name),
+            target=self._target(name),
             describe=self._describe,
         )
         self._undecided.append(_Undecided(checkpoint=checkpoint, frozen=frozen, completion=completion))
@@ -244,7 +256,7 @@ class StepState:
     def _creator(self, name: str) -> Callable[[bool], SnapshotWriter]:
         request = self._request
         removed = [(table + REMOVED, "removed") for table, _ in self._described]
-        return lambda whole: self._snapshots.create(
+        return lambda whole: self._reader.format.create(
             request.files.create(name),
             step=request.step,
             max_parallelism=request.max_parallelism,
@@ -258,15 +270,29 @@ class StepState:
             step=request.step, file=file, key_groups=request.key_groups, states=dict(request.described)
         )
 
-    def _restore(self) -> None:
+    def _target(self, name: str) -> SnapshotTarget:
+        request = self._request
+        return SnapshotTarget(
+            files=request.files,
+            format=self._reader.format,
+            name=name,
+            step=request.step,
+            states=request.described,
+            tables=self._described,
+            max_parallelism=request.max_parallelism,
+            key_groups=request.key_groups,
+            known=self._chain.known,
+        )
+
+    def _read(self) -> None:
         request = self._request
         half_read = False
         for state in request.restored:
             tables = {state.kept_as.get(name, name): name for name in self._opened}
-            readers = {kept: self._reader(name, state) for kept, name in tables.items()}
+            readers = {kept: self._values_in(name, state) for kept, name in tables.items()}
             codecs = {kept: reader.kind for kept, reader in readers.items()}
             codecs |= {kept + REMOVED: self._opened[name].removed_as for kept, name in tables.items()}
-            for entries in self._snapshots.read(request.files, state.file, request.key_groups, codecs):
+            for entries in self._reader.entries(state, request.key_groups, codecs):
                 kept = entries.table.removesuffix(REMOVED)
                 table = self._opened[tables[kept]]
                 if kept == entries.table:
@@ -276,11 +302,8 @@ class StepState:
                 if not half_read:
                     request.faults(FaultPoint.RECOVERY_STATE_HALF_READ)
                     half_read = True
-        self._store.restored()
-        for cache in self._caches.values():
-            cache.restored()
 
-    def _reader(self, name: str, state: StateFile) -> RestoredValues:
+    def _values_in(self, name: str, state: StateFile) -> RestoredValues:
         """How values of a table are read from a file."""
         as_kept = self._opened[name].restored_as
         evolved = name in self._values and state.states.get(name) != self._request.described[name]

@@ -23,7 +23,7 @@ from processor.state.in_turn import MapsInTurn, ValuesInTurn
 from processor.state.map_blocks import changed_map_entries, entry_key, map_block
 from processor.state.map_values import MapValues
 from processor.state.memory_values import MemoryValues
-from processor.state.snapshot import Block, changed_values
+from processor.state.snapshot import Block, SnapshotTarget, changed_values
 from processor.state.stored_keys import StoredKey, author_keys, key_bytes, normalise
 from processor.state.value_types import ValueType
 
@@ -234,6 +234,12 @@ class MemoryStore:
     def open_table(self, spec: TableSpec, values: ValueType) -> MemoryTable:
         of = MemoryMapTable if spec.mapped else MemoryTable
         return of(values, self._key_groups, self._max_parallelism, in_turn=spec.left_of is not None)
+
+    def open_timers(self, name: str) -> TimerTable:
+        return TimerTable(self._key_groups)
+
+    def own_files(self, target: SnapshotTarget) -> None:
+        """A dict has no files."""
 
     def begin_snapshot(self) -> None:
         """Nothing to hold on to: only completions change the tables, and there is one at a time."""

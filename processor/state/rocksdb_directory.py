@@ -25,6 +25,11 @@ _ROOT_LOCK = ".processor-state.lock"
 """Held while a directory is made or removed, so that nobody sees one whose owner has not locked it yet."""
 
 
+def default_root() -> Path:
+    """Where local directories are when no setting says so."""
+    return Path(tempfile.gettempdir()) / f"processor-{os.getuid()}"
+
+
 class LocalDirectories:
     """Fresh directories under one root, for one backend of one process. Any thread may call."""
 

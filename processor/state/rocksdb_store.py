@@ -1,17 +1,17 @@
 """State in RocksDB on the local disk, for state larger than memory.
 
-An entry's key is the table's number (1 byte), the key group (2 bytes, big-endian) and the encoded key, so
-that a table is one range of keys and a key group one range of that; its value is the value in msgpack. The
-key comes last and needs no length; that of a map has one, for the key of the map's entry follows. Always in raw
-mode: otherwise the binding would pickle.
+Where entries lie says ``rocksdb_keys``. Always in raw mode: otherwise the binding would pickle.
 
 RocksDB's own log is off. A process that dies loses its local directory on purpose and restores from a
 checkpoint, whatever its disk still holds.
+
+A snapshot of much state is the database's own files (``rocksdb_upload``), of little it is entries; a restore at the
+same key groups goes on with those files where they lie, any other reads entries (design page 0009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +30,23 @@ from rocksdict import (
     WriteOptions,
 )
 
+from processor.contracts.snapshot_format import (
+    TIMER_TABLES,
+    DatabaseDescription,
+    DatabaseTable,
+    TableLayout,
+)
 from processor.contracts.state_store import TableSpec
-from processor.errors import SettingsError
+from processor.errors import ProcessorError, SettingsError
 from processor.ids import KeyGroupRange
+from processor.invariant import invariant
 from processor.state.rocksdb_directory import LocalDirectories
+from processor.state.rocksdb_keys import TABLES_MAX
 from processor.state.rocksdb_map_table import RocksDbMapTable
 from processor.state.rocksdb_table import RocksDbTable
+from processor.state.rocksdb_timers import RocksDbTimers
+from processor.state.rocksdb_upload import DatabaseUpload
+from processor.state.snapshot import SnapshotTarget
 from processor.state.value_types import ValueType
 
 RESTORE_ENTRIES_MAX = 250_000
@@ -44,6 +55,14 @@ RESTORE_BYTES_MAX = 64 * 2**20
 
 FILTER_PART_BYTES = 128 * 1024
 """Of filters and indexes: what is read when a part of them is not in the cache of blocks."""
+
+
+MANIFEST_BYTES_MAX = 256 * 1024
+"""Of the database's list of its files, which then begins anew."""
+
+OWN_FILES_MIN_BYTES = 64 * 2**20
+"""A database of so many bytes is kept by its own files. Below, the entries are written whole in less time than the
+database's files, which compaction makes anew again and again, take to be uploaded (design page 0009)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +79,24 @@ class RocksDbOptions:
     """Threads that flush and compact."""
     bloom_bits_per_key: int = 10
     """So that asking for a key that is not there reads no file (1 % of the time it does); 0: no filter."""
+    own_files_min_bytes: int = OWN_FILES_MIN_BYTES
+    """From this size on a snapshot is the database's own files. No setting: only tests want another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A database's files to go on with."""
+
+    description: DatabaseDescription
+    lay_out: Callable[[Path], None]
+    """Makes the directory at the path, with the files in it."""
+
+
+def declares(tables: Sequence[TableSpec], description: DatabaseDescription) -> bool:
+    """Whether all tables of a database are declared, and lie as they are declared."""
+    layouts = {spec.name: TableLayout.MAPS if spec.mapped else TableLayout.VALUES for spec in tables}
+    layouts |= dict.fromkeys(TIMER_TABLES, TableLayout.TIMERS)
+    return all(layouts.get(table.name) is table.layout for table in description.tables)
 
 
 class RocksDbStore:
@@ -73,15 +110,24 @@ class RocksDbStore:
         *,
         max_parallelism: int,
         key_groups: KeyGroupRange,
+        begun: Begun | None = None,
     ) -> None:
-        """Raises SettingsError when the directory or the options cannot be used."""
+        """With ``begun`` it goes on with files that are there. Raises SettingsError when the directory or the
+        options cannot be used; what laying out the files raises."""
         self.max_parallelism = max_parallelism
         self.key_groups = key_groups
         self._directories = directories
         self._options = _database_options(options)
+        self._own_files_min = options.own_files_min_bytes
         self._path = directories.make(name)
         try:
+            if begun is not None:
+                begun.lay_out(self._path)
+            self._options.set_error_if_exists(begun is None)
             self.database = Rdict(str(self._path), self._options)
+        except ProcessorError:
+            directories.remove(self._path)
+            raise
         except Exception as error:  # the binding raises bare Exceptions
             directories.remove(self._path)
             raise SettingsError(
@@ -90,7 +136,13 @@ class RocksDbStore:
             ) from error
         self.write_options = WriteOptions()
         self.write_options.disable_wal = True  # type: ignore[method-assign,assignment]
-        self._tables = 0
+        self._begun = begun is not None
+        self._numbers: dict[str, int] = {}
+        """Of tables that the files have, by name: a table keeps its number for as long as the files live."""
+        if begun is not None:
+            self._numbers.update((table.name, table.number) for table in begun.description.tables)
+        self._tables: dict[str, RocksDbTable | RocksDbTimers] = {}
+        self._checkpoints = 0
         self._snapshot: Snapshot | None = None
         self._collected: dict[bytes, bytes] = {}
         self._collected_bytes = 0
@@ -98,9 +150,36 @@ class RocksDbStore:
         self._closed = False
 
     def open_table(self, spec: TableSpec, values: ValueType) -> RocksDbTable:
-        table = (RocksDbMapTable if spec.mapped else RocksDbTable)(self, self._tables, values)
-        self._tables += 1
+        of = RocksDbMapTable if spec.mapped else RocksDbTable
+        table = of(self, self._number(spec.name), values)
+        self._tables[spec.name] = table
         return table
+
+    def open_timers(self, name: str) -> RocksDbTimers:
+        timers = RocksDbTimers(self, self._number(name))
+        self._tables[name] = timers
+        if self._begun:
+            timers.load()
+        return timers
+
+    def _number(self, name: str) -> int:
+        number = self._numbers.setdefault(name, max(self._numbers.values(), default=-1) + 1)
+        invariant(number < TABLES_MAX, "a table's number has a byte")
+        return number
+
+    def own_files(self, target: SnapshotTarget) -> DatabaseUpload | None:
+        """See ``SnapshotStore.own_files``: None for little state, which is written anew faster than a database's
+        files wander."""
+        bytes_min = self._own_files_min // (2 if target.known else 1)  # not to and fro
+        if sum(file["size"] for file in self.database.live_files()) < bytes_min:
+            return None
+        self._checkpoints += 1
+        tables = tuple(
+            DatabaseTable(name=name, kind=kind, number=self._numbers[name], layout=self._tables[name].layout)
+            for name, kind in target.tables
+        )
+        local = self._path.with_name(f"{self._path.name}.checkpoint-{self._checkpoints}")
+        return DatabaseUpload(self.database, local, target, tables)
 
     def begin_snapshot(self) -> None:
         self._snapshot = self.database.snapshot()
@@ -198,7 +277,6 @@ def _database_options(options: RocksDbOptions) -> Options:
         blocks.set_bloom_filter(options.bloom_bits_per_key, False)
     made = Options(raw_mode=True)
     made.create_if_missing(True)
-    made.set_error_if_exists(True)
     made.set_block_based_table_factory(blocks)
     made.set_write_buffer_size(options.write_buffer_bytes)
     made.set_max_background_jobs(options.background_jobs)
@@ -207,6 +285,8 @@ def _database_options(options: RocksDbOptions) -> Options:
     # A memtable can tell that it lacks a key without a search.
     made.set_memtable_whole_key_filtering(True)
     made.set_memtable_prefix_bloom_ratio(0.02)
+    # Copied into every checkpoint as far as it has grown, while the interpreter stands still.
+    made.set_max_manifest_file_size(MANIFEST_BYTES_MAX)
     # Its own log of events: nobody reads it, and it would grow.
     made.set_keep_log_file_num(1)
     made.set_max_log_file_size(2**20)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 import msgspec
-from rocksdict import ReadOptions, WriteBatch
+from rocksdict import WriteBatch
 
-from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
+from processor.contracts.snapshot_format import TableLayout
 from processor.ids import KeyGroupRange
 from processor.records.batch import Key
 from processor.records.key_groups import decode_key
 from processor.state.batch_cache import BatchCache
 from processor.state.front import Entries
+from processor.state.rocksdb_keys import HEAD_BYTES, blocks_of, head, scan
 from processor.state.snapshot import Block, changed_values
 from processor.state.stored_keys import StoredKey, key_bytes, normalise, normalise_key
 from processor.state.value_types import ValueType
@@ -29,10 +30,7 @@ WRITE_ENTRIES_MAX = 512
 FILE_ENTRIES_MIN = 8_192
 """Parts of at least so many entries go in as a file: 0.7 µs an entry cheaper, but a file for each cut."""
 
-HEAD_BYTES = 3
-"""Of every key: the table's number and the key group."""
 _TEXT = b"s"
-_TEXT_TAG = _TEXT[0]
 _TEXT_CRC = crc32(_TEXT)
 """A key's group is the checksum of its encoding (``records.key_groups``); here without joining tag and text."""
 
@@ -43,15 +41,15 @@ class RocksDbTable:
     restored_as: Any = msgspec.Raw
     """Snapshots and RocksDB hold the same bytes."""
     removed_as: Any = int
+    layout = TableLayout.VALUES
 
     def __init__(self, store: RocksDbStore, number: int, values: ValueType) -> None:
         self._store = store
-        self._head = bytes((number,))
-        self._next_head = bytes((number + 1,))
-        self._looked_to = self._head
+        self._number = number
+        self._looked_to = head(number, 0)
         self._values = values
         self._groups = store.max_parallelism
-        self._heads = [self._head + group.to_bytes(2, "big") for group in range(self._groups)]
+        self._heads = [head(number, group) for group in range(self._groups)]
         self._text_heads = [head + _TEXT for head in self._heads]
         self._get = store.database.get
         self._decode = values.decoder.decode if values.shared else None
@@ -149,28 +147,16 @@ class RocksDbTable:
 
     def blocks(self) -> Iterator[Block]:
         """All entries in the order of their key groups, from the snapshot that the store holds."""
-        pairs = self._held()
-        while some := list(islice(pairs, BLOCK_ENTRIES_MAX)):
-            yield Block(
-                groups=KeyGroupRange(group_of(some[0][0]), group_of(some[-1][0]) + 1),
-                keys=_decode_keys([key for key, _ in some]),
-                values=[msgspec.Raw(value) for _, value in some],
-            )
-
-    def _held(self) -> Iterator[tuple[bytes, bytes]]:
-        bound = ReadOptions()
-        bound.set_iterate_upper_bound(self._next_head)
-        entries = self._store.held_snapshot().items(from_key=self._head, read_opt=bound)
-        return cast(Iterator[tuple[bytes, bytes]], entries)
+        # Of all groups: a block of one that is not the subtask's own is refused.
+        held = scan(self._store.held_snapshot(), self._number, KeyGroupRange(0, self._groups))
+        return blocks_of(self.layout, held)
 
     def some(self, places_max: int) -> list[tuple[Any, Any]]:
         """See ``DiskTable.some``: on from where the last call stopped, and at the end from the start again."""
-        bound = ReadOptions()
-        bound.set_iterate_upper_bound(self._next_head)
-        entries = self._store.database.items(from_key=self._looked_to, read_opt=bound)
-        found = list(islice(cast(Iterator[tuple[bytes, bytes]], entries), places_max))
+        rest = scan(self._store.database, self._number, self._store.key_groups, after=self._looked_to)
+        found = list(islice(rest, places_max))
         # The next key is the last one with a byte behind it.
-        self._looked_to = found[-1][0] + b"\x00" if len(found) == places_max else self._head
+        self._looked_to = found[-1][0] + b"\x00" if len(found) == places_max else head(self._number, 0)
         decode = self._decode or bytes
         return [(self._place(at), decode(data)) for at, data in found]
 
@@ -200,14 +186,3 @@ class RocksDbTable:
                 self._values.verify(values)
         else:
             self._values.verify([msgspec.Raw(value) for value in values])
-
-
-def group_of(key: bytes) -> int:
-    """The key group of an entry, from its key in the database."""
-    return int.from_bytes(key[1:HEAD_BYTES], "big")
-
-
-def _decode_keys(keys: list[bytes]) -> list[Key]:
-    if {key[HEAD_BYTES] for key in keys} == {_TEXT_TAG}:  # the common case, without a call a key
-        return [key[HEAD_BYTES + 1 :].decode() for key in keys]
-    return [decode_key(key[HEAD_BYTES:]) for key in keys]

@@ -1,8 +1,9 @@
-"""The completion of a cut: the frozen parts go into the store; then what changed, or the whole store, into a file."""
+"""The completion of a cut: the frozen parts go into the store; then what changed, or the whole store, into a file, or
+the store's own files into the checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -11,8 +12,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX, SnapshotWriter
-from processor.ids import FileRef, KeyGroupRange
+from processor.contracts.file_store import FileStore
+from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX, SnapshotFormat, SnapshotWriter
+from processor.ids import FileRef, KeyGroupRange, StepName
 from processor.invariant import invariant
 from processor.protocol.entries import StateFile
 from processor.records.batch import Key
@@ -41,8 +43,37 @@ class BlockSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTarget:
+    """Where a snapshot in a store's own files goes, and what is there already."""
+
+    files: FileStore
+    format: SnapshotFormat
+    name: str
+    """Of the file that describes the others; what is before its last dot begins their names."""
+    step: StepName
+    states: Mapping[str, str]
+    tables: Sequence[tuple[str, str]]
+    """Names with descriptions of the type of their values."""
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    known: Mapping[str, FileRef]
+    """Files of a decided checkpoint of this very store, by their local names."""
+
+
+class OwnFiles(Protocol):
+    """A snapshot in a store's own files. ``steps`` to the end gives ``outcome``; ``close`` comes last, whatever
+    happened, and takes away what is listed nowhere."""
+
+    outcome: StateFile | None
+
+    def steps(self) -> Iterator[None]: ...
+
+    def close(self) -> None: ...
+
+
 class SnapshotStore(Protocol):
-    """The store as a snapshot takes it. Both calls are C's (``front``)."""
+    """The store as a snapshot takes it. All calls are C's (``front``)."""
 
     def begin_snapshot(self) -> None:
         """Hold on to what is there now: every frozen part is in."""
@@ -50,6 +81,11 @@ class SnapshotStore(Protocol):
 
     def end_snapshot(self) -> None:
         """Let go of it; without effect when nothing is held."""
+        ...
+
+    def own_files(self, target: SnapshotTarget) -> OwnFiles | None:
+        """A snapshot of what is there now in files of the store's own, which a restore finds cheaper than entries;
+        None where entries are better."""
         ...
 
 
@@ -76,11 +112,17 @@ class Chain:
     changed_entries: int = 0
     """In the others."""
 
+    @property
+    def known(self) -> Mapping[str, FileRef]:
+        """A store's own files, by their local names."""
+        return {each.local_name: each.file for state in self.files for each in state.database or ()}
+
     def bears(self, more: int) -> bool:
         """Whether another file of changes goes on top. With twice as many changes as entries a restore reads three
         times what a whole file would have, and writing one costs half of what was saved since the last."""
-        bound = max(CHANGES_PER_ENTRY_MAX * self.whole_entries, CHANGES_MIN)
-        return bool(self.files) and self.changed_entries + more <= bound
+        if not self.files or self.files[0].database is not None:
+            return False
+        return self.changed_entries + more <= max(CHANGES_PER_ENTRY_MAX * self.whole_entries, CHANGES_MIN)
 
 
 CHANGES_PER_ENTRY_MAX = 2
@@ -128,6 +170,7 @@ class SnapshotCompletion:
         store: SnapshotStore,
         tables: Sequence[BlockSource],
         create: Callable[[bool], SnapshotWriter],
+        target: SnapshotTarget,
         describe: Callable[[FileRef], StateFile],
     ) -> None:
         """``changes``: what a file on top of decided ones would hold. ``create`` begins a file, told whether it
@@ -139,6 +182,7 @@ class SnapshotCompletion:
         self._store = store
         self._tables = tables
         self._create = create
+        self._target = target
         self._describe = describe
         self._discarded = False
         self.chain: Chain | None = None
@@ -176,8 +220,12 @@ class SnapshotCompletion:
                 if self._stopped():
                     return
         changes = self._changes
-        if changes.chain.bears(changes.entries()):
+        if changes.chain.files and not changes.entries():
+            self.chain = changes.chain
+        elif changes.chain.bears(changes.entries()):
             yield from self._write_changes(changes)
+        elif (own := self._store.own_files(self._target)) is not None:
+            yield from self._upload(own)
         else:
             yield from self._write_whole()
 
@@ -186,9 +234,6 @@ class SnapshotCompletion:
 
     def _write_changes(self, changes: Changes) -> Iterator[None]:
         chain, more = changes.chain, changes.entries()
-        if more == 0:
-            self.chain = chain
-            return
         writer = self._create(False)
         try:
             for number, table in enumerate(self._tables):
@@ -207,6 +252,17 @@ class SnapshotCompletion:
         finally:
             if self.chain is None:
                 writer.discard()
+
+    def _upload(self, own: OwnFiles) -> Iterator[None]:
+        try:
+            for _ in own.steps():
+                yield
+                if self._stopped():
+                    return
+            if own.outcome is not None:
+                self.chain = Chain(files=(own.outcome,))
+        finally:
+            own.close()
 
     def _write_whole(self) -> Iterator[None]:
         writer = self._create(True)

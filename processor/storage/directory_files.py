@@ -25,6 +25,9 @@ READ_CHUNK_BYTES = 2**20
 
 _CREATE_TRIES_MAX = 3
 
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+"""Another file system; links forbidden or not to be had; too many of them."""
+
 
 class DirectoryFiles:
     """A FileStore on a directory. Safe to use from several threads; each writer by one."""
@@ -41,10 +44,7 @@ class DirectoryFiles:
         try:
             folder, file = self._create(tuple(folders), last)
         except FileExistsError as error:
-            raise DamagedFile(
-                f"the file '{name}' exists already under '{self._root}'; nothing is ever overwritten.",
-                remedy="Find out who else writes there: a directory belongs to one job, and runs once.",
-            ) from error
+            raise self._taken(name) from error
         except OSError as error:
             raise os_error("create", self._path(name), error) from error
         return DirectoryWriter(self._disk, folder, file, name, self._path(name))
@@ -68,6 +68,39 @@ class DirectoryFiles:
         """Raises DamagedFile unless the file is whole; Unavailable."""
         for _ in self.read(ref):
             pass
+
+    def link_in(self, path: Path, ref: FileRef) -> bool:
+        """See ``LinkingFiles``."""
+        *folders, last = _parts(ref.name)
+        try:
+            with self._tree.opened(tuple(folders), make=True) as folder:
+                self._disk.link_in(str(path), folder, last)
+                file, size = self._disk.open(folder, last)
+                with closing(self._disk, file):
+                    invariant(size == ref.bytes, "what is linked does not change any more")
+                    self._disk.sync(file)
+                self._disk.sync(folder)
+        except FileExistsError as error:
+            raise self._taken(ref.name) from error
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise os_error("link", self._path(ref.name), error) from error
+        return True
+
+    def link_out(self, ref: FileRef, path: Path) -> bool:
+        """See ``LinkingFiles``."""
+        *folders, last = _parts(ref.name)
+        try:
+            with self._tree.opened(tuple(folders)) as folder:
+                self._disk.link_out(folder, last, str(path))
+        except FileNotFoundError as error:
+            raise self._damaged(ref, "is missing") from error
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise os_error("link", self._path(ref.name), error) from error
+        return True
 
     def delete(self, name: str) -> None:
         """Remove a file, and the folders that are empty then; what is missing is no error."""
@@ -133,6 +166,12 @@ class DirectoryFiles:
             if error.errno == errno.EIO:  # a sector that is gone; waiting does not bring it back
                 raise self._damaged(ref, "cannot be read from its disk") from error
             raise os_error("read", self._path(ref.name), error) from error
+
+    def _taken(self, name: str) -> DamagedFile:
+        return DamagedFile(
+            f"the file '{name}' exists already under '{self._root}'; nothing is ever overwritten.",
+            remedy="Find out who else writes there: a directory belongs to one job, and runs once.",
+        )
 
     def _damaged(self, ref: FileRef, what: str) -> DamagedFile:
         return damaged(ref.name, f"{what} (in '{self._root}')")

@@ -61,6 +61,14 @@ class Disk:
         """Give a file a second name; FileExistsError when the name is taken."""
         os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
 
+    def link_in(self, path: str, folder: int, name: str) -> None:
+        """``link`` for a file of another folder, whose path is of this process's own making."""
+        os.link(path, name, dst_dir_fd=folder, follow_symlinks=False)
+
+    def link_out(self, folder: int, name: str, path: str) -> None:
+        """The other way round."""
+        os.link(name, path, src_dir_fd=folder, follow_symlinks=False)
+
     def replace(self, folder: int, name: str, new_name: str) -> None:
         os.replace(name, new_name, src_dir_fd=folder, dst_dir_fd=folder)
 

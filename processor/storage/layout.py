@@ -46,6 +46,7 @@ class FileKind(StrEnum):
     """What a file of a checkpoint holds: the end of its name."""
 
     STATE = "state"
+    DATABASE = "sst"
     CHANNEL = "channel"
     OUTBOX = "outbox"
 

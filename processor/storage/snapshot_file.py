@@ -16,7 +16,12 @@ from typing import Any, cast
 import msgspec
 
 from processor.contracts.file_store import FileStore, FileWriter
-from processor.contracts.snapshot_format import BLOCK_ENTRIES_MAX
+from processor.contracts.snapshot_format import (
+    BLOCK_ENTRIES_MAX,
+    DatabaseDescription,
+    undeclared,
+    unfitting,
+)
 from processor.errors import JobError
 from processor.ids import FileRef, KeyGroupRange, StepName
 from processor.invariant import invariant
@@ -30,6 +35,7 @@ from processor.storage.block_file import (
     read_blocks,
 )
 from processor.storage.columns import encodable
+from processor.storage.database_file import read_database, write_database
 
 SNAPSHOT_MAGIC = b"PXSTATE\n"
 SNAPSHOT_VERSION = 1
@@ -147,27 +153,35 @@ class SnapshotFiles:
         return SnapshotWriter(writer, header)
 
     def read(
-        self, files: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+        self,
+        files: FileStore,
+        ref: FileRef,
+        wanted: KeyGroupRange,
+        codecs: Mapping[str, Any],
+        *,
+        others: bool = False,
     ) -> Iterator[SnapshotBlock]:
-        return read_snapshot(files, ref, wanted, codecs)
+        return read_snapshot(files, ref, wanted, codecs, others=others)
+
+    def write_database(self, writer: FileWriter, description: DatabaseDescription) -> FileRef:
+        return write_database(writer, description)
+
+    def read_database(self, files: FileStore, ref: FileRef) -> DatabaseDescription:
+        return read_database(files, ref)
 
 
 def read_snapshot(
-    store: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+    store: FileStore, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any], *, others: bool = False
 ) -> Iterator[SnapshotBlock]:
-    """Entries whose key group is in ``wanted``, block by block, in the order they were written.
-
-    ``codecs`` gives the type of the values of each table by its name. Raises DamagedFile by name; JobError
-    when the snapshot holds a table without a codec, or values that cannot be read as its type. Nothing read
-    may be trusted before the iterator has ended: only then was the hash of the file compared.
-    """
+    """See ``SnapshotFormat.read``: only at the end was the hash of the file compared."""
     parts = read_blocks(store, ref, magic=SNAPSHOT_MAGIC, version=SNAPSHOT_VERSION)
     header = _decode_header(next(parts), ref)
-    decoders = [_value_decoder(header, table, ref, codecs) for table in header.tables]
+    decoders = [_value_decoder(header, table, ref, codecs, others=others) for table in header.tables]
     for body in parts:
         block = _Block(body, header, ref)
-        if block.groups.intersects(wanted):
-            found = block.decode(decoders[block.table])
+        decoder = decoders[block.table]
+        if decoder is not None and block.groups.intersects(wanted):
+            found = block.decode(decoder)
             if not wanted.covers(block.groups):
                 found = _only(found, wanted, header.max_parallelism)
             if found.keys:
@@ -216,11 +230,7 @@ class _Block:
         try:
             values = decoder.decode(self._values)
         except msgspec.ValidationError as error:
-            raise JobError(
-                f"state '{table.name}' of step '{self._header.step}' was written as {table.kind} "
-                f"(file '{self._ref.name}') and cannot be read as the type declared now: {error}.",
-                remedy="Declare a type that can read the old values, or give the new state another name.",
-            ) from error
+            raise unfitting(table.name, table.kind, self._header.step, self._ref.name, error) from error
         except msgspec.MsgspecError as error:
             raise damaged(self._ref.name, f"has values of state '{table.name}' that are none") from error
         if not len(keys) == len(values) == self.entries:
@@ -236,14 +246,12 @@ def _decode_header(body: memoryview, ref: FileRef) -> SnapshotHeader:
 
 
 def _value_decoder(
-    header: SnapshotHeader, table: SnapshotTable, ref: FileRef, codecs: Mapping[str, Any]
-) -> msgspec.msgpack.Decoder[Any]:
+    header: SnapshotHeader, table: SnapshotTable, ref: FileRef, codecs: Mapping[str, Any], *, others: bool
+) -> msgspec.msgpack.Decoder[Any] | None:
     if table.name not in codecs:
-        raise JobError(
-            f"the snapshot '{ref.name}' holds state '{table.name}' of step '{header.step}', which the job no "
-            "longer declares.",
-            remedy="Declare it again, or start from a savepoint that does not have it.",
-        )
+        if others:
+            return None
+        raise undeclared(table.name, header.step, ref.name)
     many = cast(Any, list)[codecs[table.name]]
     return msgspec.msgpack.Decoder(many)
 

@@ -133,10 +133,11 @@ class Snapshotter:
         self._executor.submit(f"subtask {self._subtask}", run, written, failed)
 
     def _sizes(self, snapshot: SubtaskSnapshot) -> AcknowledgementMetrics:
-        new = [state.file for state in snapshot.keyed if state.file.name not in self._listed]
-        self._listed = frozenset(state.file.name for state in snapshot.keyed)
+        held = [file for state in snapshot.keyed for file in state.files()]
+        new = [file for file in held if file.name not in self._listed]
+        self._listed = frozenset(file.name for file in held)
         return AcknowledgementMetrics(
-            state_bytes=sum(state.file.bytes for state in snapshot.keyed),
+            state_bytes=sum(file.bytes for file in held),
             new_state_bytes=sum(file.bytes for file in new),
             channel_records=sum(channel.records for channel in snapshot.channels),
             channel_bytes=sum(channel.file.bytes for channel in snapshot.channels),

@@ -23,8 +23,9 @@ from processor.contracts.state_store import KeyedState, TableSpec
 from processor.ids import CheckpointId, key_groups_of, owner_of
 from processor.protocol.entries import StateFile
 from processor.records.key_groups import encode_key, key_group
-from processor.state import map_blocks, memory_store, rocksdb_map_table, rocksdb_table, snapshot
+from processor.state import map_blocks, memory_store, rocksdb_keys, rocksdb_table, snapshot
 from processor.state.backends import MemoryBackend, RocksDbBackend
+from processor.state.rocksdb_store import RocksDbOptions
 from processor.state.stored_keys import key_bytes, normalise_key
 from processor.storage.snapshot_file import SnapshotFiles
 from tests.unit.state.fakes import MAX_PARALLELISM, Place, PlainSnapshots
@@ -33,6 +34,7 @@ KEYS: list[Any] = ["", "a", "b", "c", b"", b"a", 0, 1, True, False, -1, (1, "a")
 TABLES = {"number": int, "items": list[int]}
 MAP = TableSpec(name="map", kind=int, mapped=True)
 ENTRY_KEYS: list[Any] = ["", "a", 0, True, (1, "a")]
+BACKENDS = ["memory", "rocksdb", "rocksdb files"]
 FORMATS: dict[str, SnapshotFormat] = {"plain": PlainSnapshots(), "files": SnapshotFiles()}
 
 Model = dict[tuple[str, bytes], Any]
@@ -63,7 +65,7 @@ operations = st.one_of(
     st.tuples(st.just("checkpoint"), st.booleans(), st.none()),
     st.tuples(st.just("checkpoint"), st.just(True), st.none()),
     st.tuples(st.just("pressed"), st.none(), st.none()),
-    st.tuples(st.just("restore"), st.integers(1, 4), st.sampled_from(["memory", "rocksdb"])),
+    st.tuples(st.just("restore"), st.integers(1, 4), st.sampled_from(BACKENDS)),
 )
 
 
@@ -73,9 +75,16 @@ class Subtasks:
     def __init__(self, place: Place, snapshots: SnapshotFormat, root: Path) -> None:
         self._place = place
         self._backends: Mapping[str, Any] = {
-            "memory": MemoryBackend(snapshots=snapshots),
+            "memory": MemoryBackend(snapshots=snapshots, scratch=root / "scratch"),
             # So small a cache that generations turn over all the time.
             "rocksdb": RocksDbBackend(snapshots=snapshots, directory=root, cache_entries_max=6),
+            # Every snapshot that is not of changes is the database's own files.
+            "rocksdb files": RocksDbBackend(
+                snapshots=snapshots,
+                directory=root / "files",
+                cache_entries_max=6,
+                options=RocksDbOptions(own_files_min_bytes=0),
+            ),
         }
         self.states: list[KeyedState] = []
 
@@ -141,7 +150,7 @@ def check_reads(subtasks: Subtasks, model: Model) -> None:
 def small_slices() -> Iterator[None]:
     """Slices of two entries, so that a completion of a few keys has many places to be interrupted at."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (map_blocks, memory_store, rocksdb_map_table, rocksdb_table, snapshot):
+        for module in (map_blocks, memory_store, rocksdb_keys, snapshot):
             patch.setattr(module, "BLOCK_ENTRIES_MAX", 2)
         patch.setattr(snapshot, "CHANGES_MIN", 4)  # so that some snapshots are whole and some are of changes
         for module in (memory_store, rocksdb_table):
@@ -242,7 +251,7 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
 
 
 @pytest.mark.parametrize("snapshots", list(FORMATS))
-@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(operations, max_size=60))
 # What is removed on top of a decided file.

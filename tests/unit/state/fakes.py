@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from processor.contracts.clock import TimeDomain
+from processor.contracts.snapshot_format import DatabaseDescription
 from processor.contracts.state_store import KeyedState, KeyedStateRequest, StateBackend, TableSpec
 from processor.errors import DamagedFile
 from processor.fault_points import FaultHook, no_faults
@@ -106,7 +107,13 @@ class PlainSnapshots:
         return _PlainWriter(writer, max_parallelism, key_groups, [name for name, _ in tables])
 
     def read(
-        self, files: Any, ref: FileRef, wanted: KeyGroupRange, codecs: Mapping[str, Any]
+        self,
+        files: Any,
+        ref: FileRef,
+        wanted: KeyGroupRange,
+        codecs: Mapping[str, Any],
+        *,
+        others: bool = False,
     ) -> Iterator[_Entries]:
         data = b"".join(files.read(ref))
         parts = []
@@ -117,6 +124,8 @@ class PlainSnapshots:
         limit, names = msgspec.msgpack.decode(parts[0], type=tuple[int, list[str]])
         for part in parts[1:]:
             line = msgspec.msgpack.decode(part, type=_Line)
+            if others and names[line.table] not in codecs:
+                continue
             decode = msgspec.msgpack.Decoder(codecs[names[line.table]]).decode
             found = [
                 (key, decode(value))
@@ -125,6 +134,13 @@ class PlainSnapshots:
             ]
             if found:
                 yield _Entries(names[line.table], [key for key, _ in found], [value for _, value in found])
+
+    def write_database(self, writer: Any, description: DatabaseDescription) -> FileRef:
+        writer.write(msgspec.msgpack.encode(description))
+        return writer.finish()
+
+    def read_database(self, files: Any, ref: FileRef) -> DatabaseDescription:
+        return msgspec.msgpack.decode(b"".join(files.read(ref)), type=DatabaseDescription)
 
 
 class _PlainWriter:
