@@ -136,6 +136,7 @@ class Deployment:
             SubtaskParts(
                 attempt=self._recovered.attempt,
                 id=id,
+                restored=self._recovered.checkpoint,
                 chain=runner,
                 outputs=OutputGate(outputs),
                 executor=around.executor,

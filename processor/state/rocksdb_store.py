@@ -171,7 +171,7 @@ class RocksDbStore:
         """See ``SnapshotStore.own_files``: None for little state, which is written anew faster than a database's
         files wander."""
         bytes_min = self._own_files_min // (2 if target.known else 1)  # not to and fro
-        if sum(file["size"] for file in self.database.live_files()) < bytes_min:
+        if self._bytes() < bytes_min:
             return None
         self._checkpoints += 1
         tables = tuple(
@@ -180,6 +180,12 @@ class RocksDbStore:
         )
         local = self._path.with_name(f"{self._path.name}.checkpoint-{self._checkpoints}")
         return DatabaseUpload(self.database, local, target, tables)
+
+    def _bytes(self) -> int:
+        """Of files, and of what has yet to go into one."""
+        unflushed: int = self.database.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
+        files: int = sum(file["size"] for file in self.database.live_files())
+        return unflushed + files
 
     def begin_snapshot(self) -> None:
         self._snapshot = self.database.snapshot()

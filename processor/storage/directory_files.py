@@ -78,6 +78,7 @@ class DirectoryFiles:
                 file, size = self._disk.open(folder, last)
                 with closing(self._disk, file):
                     invariant(size == ref.bytes, "what is linked does not change any more")
+                    self._disk.restrict(file)
                     self._disk.sync(file)
                 self._disk.sync(folder)
         except FileExistsError as error:

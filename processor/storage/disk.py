@@ -65,6 +65,10 @@ class Disk:
         """``link`` for a file of another folder, whose path is of this process's own making."""
         os.link(path, name, dst_dir_fd=folder, follow_symlinks=False)
 
+    def restrict(self, file: int) -> None:
+        """Nobody else may read it, whoever made it."""
+        os.fchmod(file, FILE_MODE)
+
     def link_out(self, folder: int, name: str, path: str) -> None:
         """The other way round."""
         os.link(name, path, src_dir_fd=folder, follow_symlinks=False)

@@ -26,7 +26,7 @@ class CutFacts:
 
     checkpoint: CheckpointId
     stop: bool
-    built_on: CheckpointId | None
+    built_on: CheckpointId
     """The newest checkpoint known to be decided."""
     backlog: bool
     """A source's: it reads a backlog."""

@@ -39,6 +39,8 @@ class SubtaskParts:
 
     attempt: Attempt
     id: SubtaskId
+    restored: CheckpointId
+    """A decided checkpoint, whose files a store on disk goes on with (R22)."""
     chain: ChainRunner
     outputs: OutputGate
     executor: Executor
@@ -85,8 +87,8 @@ class Subtask:
         )
         self._intake: Intake | None = None
         self._told_pressed = False
-        self._decided: CheckpointId | None = None
-        """The newest checkpoint heard to be decided."""
+        self._decided = parts.restored
+        """The newest checkpoint known to be decided."""
         self._completed = self._aborted = NO_CHECKPOINT
         """The newest of which operators were told so."""
 
@@ -152,7 +154,7 @@ class Subtask:
     def _learn(self, decided: CheckpointId) -> None:
         """A checkpoint is decided, told by its news or by the barrier of a later one: outboxes up to it are no
         longer listed, and snapshots build on it (R22)."""
-        if self._decided is None or decided > self._decided:
+        if decided > self._decided:
             self._decided = decided
             self.parts.chain.decided(decided)
 

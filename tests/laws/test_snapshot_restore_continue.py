@@ -28,13 +28,12 @@ from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.state.stored_keys import key_bytes, normalise_key
 from processor.storage.snapshot_file import SnapshotFiles
-from tests.unit.state.fakes import MAX_PARALLELISM, Place, PlainSnapshots
+from tests.unit.state.fakes import BACKENDS, MAX_PARALLELISM, OWN_FILES, Place, PlainSnapshots
 
 KEYS: list[Any] = ["", "a", "b", "c", b"", b"a", 0, 1, True, False, -1, (1, "a"), (True, "a"), 2**70]
 TABLES = {"number": int, "items": list[int]}
 MAP = TableSpec(name="map", kind=int, mapped=True)
 ENTRY_KEYS: list[Any] = ["", "a", 0, True, (1, "a")]
-BACKENDS = ["memory", "rocksdb", "rocksdb files"]
 FORMATS: dict[str, SnapshotFormat] = {"plain": PlainSnapshots(), "files": SnapshotFiles()}
 
 Model = dict[tuple[str, bytes], Any]
@@ -79,7 +78,7 @@ class Subtasks:
             # So small a cache that generations turn over all the time.
             "rocksdb": RocksDbBackend(snapshots=snapshots, directory=root, cache_entries_max=6),
             # Every snapshot that is not of changes is the database's own files.
-            "rocksdb files": RocksDbBackend(
+            OWN_FILES: RocksDbBackend(
                 snapshots=snapshots,
                 directory=root / "files",
                 cache_entries_max=6,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from processor.contracts.state_store import KeyedState, StateBackend
-from tests.unit.state.fakes import Place, make_backend
+from tests.unit.state.fakes import BACKENDS, Place, make_backend
 
 
-@pytest.fixture(params=["memory", "rocksdb"])
+@pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> StateBackend:
     return make_backend(request.param, tmp_path / "local")
 

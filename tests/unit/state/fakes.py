@@ -26,6 +26,7 @@ from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.declarations import bind, described_states, table_specs
 from processor.state.expiry import Expiries, Times
 from processor.state.keyed_view import CurrentKey
+from processor.state.rocksdb_store import RocksDbOptions
 from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type
 
@@ -171,11 +172,20 @@ class _PlainWriter:
         self._writer.write(len(data).to_bytes(4, "big") + data)
 
 
+OWN_FILES = "rocksdb files"
+"""RocksDB whose snapshots are its own files, however small it is."""
+
+BACKENDS = ("memory", "rocksdb", OWN_FILES)
+
+
 def make_backend(name: str, directory: Path, *, cache_entries_max: int = 1_000) -> StateBackend:
     if name == "memory":
-        return MemoryBackend(snapshots=PlainSnapshots())
+        return MemoryBackend(snapshots=PlainSnapshots(), scratch=directory / "scratch")
     return RocksDbBackend(
-        snapshots=PlainSnapshots(), directory=directory, cache_entries_max=cache_entries_max
+        snapshots=PlainSnapshots(),
+        directory=directory,
+        cache_entries_max=cache_entries_max,
+        options=RocksDbOptions(own_files_min_bytes=0) if name == OWN_FILES else None,
     )
 
 

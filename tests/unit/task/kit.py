@@ -12,7 +12,16 @@ from processor.contracts.sink import Guarantee, SinkContext, SinkPlace, Transact
 from processor.contracts.source import SourceContext
 from processor.errors import PublishRefused, Retriable, TooLarge
 from processor.fault_points import no_faults
-from processor.ids import Attempt, Marker, Position, PublisherId, SplitId, StepName, SubtaskId
+from processor.ids import (
+    NO_CHECKPOINT,
+    Attempt,
+    Marker,
+    Position,
+    PublisherId,
+    SplitId,
+    StepName,
+    SubtaskId,
+)
 from processor.operators.chain import ChainExit, ChainLink, ChainNode, ChainRunner
 from processor.operators.operator import AnyOperator, BaseOperator
 from processor.protocol.messages import Acknowledged, Declined, Report
@@ -369,6 +378,7 @@ class Rig:
             SubtaskParts(
                 attempt=ATTEMPT,
                 id=SubtaskId(nodes[0].step, 0),
+                restored=NO_CHECKPOINT,
                 chain=chain,
                 outputs=OutputGate(outputs),
                 executor=self.executor,
