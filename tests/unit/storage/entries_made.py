@@ -23,6 +23,7 @@ from processor.ids import (
 from processor.protocol.entries import (
     ChannelFile,
     CheckpointEntry,
+    DatabaseFile,
     JobShape,
     OutboxFile,
     Published,
@@ -148,6 +149,7 @@ states = st.builds(
     file=refs,
     key_groups=st.builds(KeyGroupRange, counts, counts),
     states=descriptions,
+    database=st.one_of(st.none(), few(st.builds(DatabaseFile, local_name=texts, file=refs))),
 )
 outboxes = st.builds(OutboxFile, publisher=publishers, cut=counts.map(CheckpointId), file=refs, rows=counts)
 edges = st.builds(EdgeName, origin=names, output=texts, target=names, input=counts)
