@@ -3,8 +3,8 @@
     python -m tests.unit.state.checkpointing DIRECTORY SEED CHECKPOINTS
 
 It starts as an attempt does: seals the log, sweeps, restores the newest decided checkpoint, at a parallelism and over
-a backend of the seed's choice. Then it goes through updates and checkpoints, some of which overlap or come to nothing,
-with what retention deletes. A byte on standard output tells of each change of the disk and of each file it opens. With
+a backend of the seed's choice. Then it goes through updates and checkpoints; some overlap, some come to nothing;
+and retention deletes. A byte on standard output tells of each change of the disk and each file it opens. With
 CHECKPOINTS it ends well after so many; with 0 it goes on until it is killed.
 """
 
