@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills damage sim mutants bench soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills damage sim mutants bench bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -86,6 +86,12 @@ sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= i
 
 mutants: setup ## faults put into the code one at a time: SEEDS until the simulation catches each
 	@$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 --record
+
+kills-state: setup ## N kills (SIGKILL) of a process that takes checkpoints of RocksDB, each looked at: no broker
+	@$(PYTHON) -m tests.unit.state.killed_checkpoints --kills $(N) $(if $(SEED),--seed $(SEED))
+
+bench-state: setup ## large state over RocksDB and its checkpoints, by itself: no broker
+	@$(PYTHON) -m tests.performance.state_bench
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

@@ -119,7 +119,6 @@ CASES: Mapping[str, str] = {
 
 UNREACHABLE: Mapping[str, str] = {
     "R29": "there is no cluster runtime yet, and so nothing of Ray to test",
-    "A17": "each checkpoint's files are its own or its ancestors', which the tests of R7 and R22 cover",
     "C2": "savepoints have one format",
     "C3": "savepoints have one format",
     "C6": "a savepoint is copied from, never owned",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -25,7 +26,9 @@ from processor.records.key_groups import decode_key, encode_key, key_group
 from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.declarations import bind, described_states, table_specs
 from processor.state.expiry import Expiries, Times
+from processor.state.held_entries import StateReader
 from processor.state.keyed_view import CurrentKey
+from processor.state.rocksdb_directory import LocalDirectories
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.state.stored_keys import normalise_key
 from processor.state.value_types import describe_type
@@ -288,6 +291,11 @@ class Place:
             tables=table_specs(function),
             described=described_states(function),
         )
+
+    def reader(self) -> StateReader:
+        """Reads what is in the files."""
+        scratch = LocalDirectories(Path(tempfile.gettempdir()) / "processor-tests")
+        return StateReader(files=self.files, format=PlainSnapshots(), scratch=scratch)
 
     def _token(self) -> Callable[[], str]:
         return lambda: f"{next(self.tokens):08d}"

@@ -25,7 +25,7 @@ from processor.state.map_state import Mapped, MapState
 from processor.state.reducing_state import ReducingState
 from processor.state.stamped import apart, joined, left_of_items
 from processor.state.sweep import LOOKS_MIN, Sweep
-from tests.unit.state.fakes import Bound, Place, PlainSnapshots, SetTimes, keys_of, make_backend
+from tests.unit.state.fakes import Bound, Place, SetTimes, keys_of, make_backend
 
 BACKENDS = ("memory", "rocksdb")
 TEN = timedelta(milliseconds=10)
@@ -265,7 +265,7 @@ def held(world: World, files: Any, table: str) -> int:
         names = {spec.name: spec.kind for spec in world.place.request_of(Function).tables}
         codecs = dict.fromkeys((*names, "timers/event", "timers/processing"), msgspec.Raw)
         codecs |= {f"{name}/removed": msgspec.Raw for name in codecs}
-        for entries in PlainSnapshots().read(world.place.files, state.file, state.key_groups, codecs):
+        for entries in world.place.reader().entries(state, state.key_groups, codecs):
             found += len(entries.keys) if entries.table == table else 0
     return found
 
@@ -281,9 +281,11 @@ def test_a_whole_snapshot_leaves_out_what_is_over(world: World) -> None:
         write_all(bound.at(key))
     world.at(110)
     files = bound.cut()
+    # Own files are taken as they are: there it is the sweep that clears up.
+    left = 3 if files[0].database is None else 20
     for table in ("number", "cart", "carts", "nothing", "counts", "largest", "visits"):
-        assert held(world, files, table) == 3, table
-    assert held(world, files, "texts") == 3
+        assert held(world, files, table) == left, table
+    assert held(world, files, "texts") == left
     assert held(world, files, "lasting") == 20
     restored = world.open(files)
     assert [restored.at(key).number.get() for key in range(5)] == [0, 0, 0, None, None]
