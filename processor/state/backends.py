@@ -98,10 +98,14 @@ class RocksDbBackend:
             raise
 
     def _begun(self, request: KeyedStateRequest) -> Begun | None:
-        """The database to go on with: one for just these key groups, with tables that the step still declares."""
+        """The database to go on with: one for just these key groups, with tables that the step still declares, under
+        the same names and of the same schema. All others are read entry by entry."""
         if len(request.restored) != 1 or request.restored[0].database is None:
             return None
         state = request.restored[0]
+        evolved = any(request.described.get(name, schema) != schema for name, schema in state.states.items())
+        if evolved or state.kept_as:
+            return None
         description = self._snapshots.read_database(request.files, state.file)
         if (description.key_groups, description.max_parallelism) != (
             request.key_groups,
