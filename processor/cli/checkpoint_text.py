@@ -130,13 +130,15 @@ def _state(entry: CheckpointEntry) -> list[tuple[str, ...]]:
     return [
         (
             f"{state.step}[{subtask.subtask.index}]",
-            f"key groups {state.key_groups.start}-{state.key_groups.stop - 1}",
+            f"key groups {state.key_groups.start}-{state.key_groups.stop - 1}"
+            if state in subtask.keyed
+            else "of the subtask",
             size_text(sum(file.bytes for file in state.files())),
             ", ".join(f"{name}: {kind}" for name, kind in state.states.items()) or "-",
             state.file.name,
         )
         for subtask in entry.subtasks
-        for state in subtask.keyed
+        for state in (*subtask.keyed, *subtask.operators)
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from processor.contracts.completion import Completion
 from processor.contracts.file_store import FileStore
+from processor.contracts.snapshot_format import SnapshotFormat
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import CheckpointId, KeyGroupRange, StepName
 from processor.protocol.entries import StateFile
@@ -152,6 +153,11 @@ class StateBackend(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def snapshots(self) -> SnapshotFormat:
+        """How files of state are laid out."""
+        ...
 
     def open(self, request: KeyedStateRequest) -> KeyedState:
         """An empty state, or one with what ``restored`` holds. Raises DamagedFile by name."""

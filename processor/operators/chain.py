@@ -227,6 +227,7 @@ class _ChainCompletion:
             raise
         return OperatorSnapshot(
             keyed=tuple(file for snapshot in snapshots for file in snapshot.keyed),
+            operators=tuple(file for snapshot in snapshots for file in snapshot.operators),
             outboxes=tuple(outbox for snapshot in snapshots for outbox in snapshot.outboxes),
             event_times=tuple(reached for snapshot in snapshots for reached in snapshot.event_times),
         )

@@ -8,7 +8,7 @@ been emitted. Everything else happens once a batch, or only when the author asks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from processor.contracts.clock import TimeDomain
 from processor.contracts.completion import Completion
@@ -22,7 +22,7 @@ from processor.operators.emitted import EMIT_RECORDS_MAX, emit_for, one_each, or
 from processor.operators.keyed_state import cut_keyed_state, open_keyed_state
 from processor.operators.operator import BaseOperator, Collector, OperatorContext, OperatorSnapshot
 from processor.operators.per_record import FailurePolicy
-from processor.operators.process_function import KeyedFunction, declared_sides, record_methods
+from processor.operators.process_function import KeyedFunction, declared_sides, made, record_methods
 from processor.operators.undo import UndoLog
 from processor.records.batch import Batch, Key
 from processor.state.declarations import bind, described_states, table_specs
@@ -35,9 +35,6 @@ W = TypeVar("W")
 
 TIMERS_SKIPPED = "timers_skipped"
 """Counter of timers whose ``on_timer`` raised, left out by policy."""
-
-_TAKEN: Final = "_processor_taken"
-"""Attribute of an instance that a subtask has made its own."""
 
 
 class _Side:
@@ -71,21 +68,8 @@ class KeyedProcessOperator(BaseOperator[W]):
     ) -> None:
         """``key_class``: the class that keys of all inputs must have. Two inputs whose keys only look alike, such
         as "1" and 1, would silently never meet."""
-        function: Any = make()
-        if not isinstance(function, KeyedFunction):
-            raise JobError(
-                f"the factory returned a {type(function).__qualname__}, which is no KeyedProcess or "
-                "KeyedCoProcess.",
-                remedy="Return a new instance of a class derived from one of them.",
-            )
-        if vars(function).get(_TAKEN):
-            raise JobError(
-                f"the factory returned the same {type(function).__qualname__} twice; every subtask needs its "
-                "own.",
-                remedy="Make a new instance at every call.",
-            )
-        vars(function)[_TAKEN] = True
-        self._function: KeyedFunction[Any, W] = function
+        function: KeyedFunction[Any, W] = made(make, KeyedFunction)
+        self._function = function
         self._record_methods = record_methods(function)
         self._key_class = key_class
         self._sides: dict[str, _Side] = {}

@@ -36,6 +36,8 @@ class OperatorSnapshot:
     """What one operator contributes to a checkpoint."""
 
     keyed: tuple[StateFile, ...] = ()
+    operators: tuple[StateFile, ...] = ()
+    """State that belongs to the subtask and to no key."""
     outboxes: tuple[OutboxFile, ...] = ()
     """All undecided outboxes, oldest first (R9); only sinks have any."""
     event_times: tuple[ReachedEventTime, ...] = ()
@@ -54,6 +56,8 @@ class Restored:
     """
 
     keyed: tuple[StateFile, ...] = ()
+    operators: tuple[StateFile, ...] = ()
+    """Of state that belongs to no key the files of every subtask that had the step, in order."""
     watermarks: Mapping[KeyGroupRange, int] = field(default_factory=dict)
     """Event time per range of key groups (R27); lateness uses the larger of current and stored."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from processor.errors import JobError
 from processor.operators.context import Context
@@ -14,6 +14,7 @@ V = TypeVar("V")
 R = TypeVar("R")
 W = TypeVar("W")
 T = TypeVar("T")
+F = TypeVar("F", bound="StepFunction")
 
 
 class SideOutput(Generic[T]):
@@ -34,8 +35,12 @@ class SideOutput(Generic[T]):
         )
 
 
-class KeyedFunction(Generic[K, W]):
-    """What the classes that an author derives from have in common.
+class StepFunction:
+    """What all classes that an author derives from have in common: one instance serves one subtask."""
+
+
+class KeyedFunction(StepFunction, Generic[K, W]):
+    """What the classes for streams with keys have in common.
 
     One instance serves all keys of a subtask; what belongs to a key is kept in ``ValueState`` and its like. Other
     attributes are not part of checkpoints. Under ``on_error=Skip()`` a record or timer for which a method
@@ -88,6 +93,28 @@ class KeyedCoProcess(KeyedFunction[K, W], Generic[K, V, R, W]):
     def on_right(self, value: R, /, context: Context[K, W]) -> None:
         """Called for every record of the stream that was given to ``connect``."""
         raise NotImplementedError(f"{type(self).__name__} has no on_right")
+
+
+_TAKEN: Final = "_processor_taken"
+"""Attribute of an instance that a subtask has made its own."""
+
+
+def made(make: Callable[[], Any], base: type[F]) -> F:
+    """A new instance of an author's class, for one subtask. Raises JobError for another class, or one that is not
+    new."""
+    function = make()
+    if not isinstance(function, base):
+        raise JobError(
+            f"the factory returned a {type(function).__qualname__}, which is no {base.__name__}.",
+            remedy=f"Return a new instance of a class derived from {base.__name__}.",
+        )
+    if vars(function).get(_TAKEN):
+        raise JobError(
+            f"the factory returned the same {type(function).__qualname__} twice; every subtask needs its own.",
+            remedy="Make a new instance at every call.",
+        )
+    vars(function)[_TAKEN] = True
+    return function
 
 
 def record_methods(function: KeyedFunction[Any, Any]) -> tuple[tuple[str, Callable[..., None]], ...]:

@@ -110,6 +110,8 @@ class SubtaskSnapshot:
 
     subtask: SubtaskId
     keyed: tuple[StateFile, ...] = ()
+    operators: tuple[StateFile, ...] = ()
+    """State of steps that belongs to the subtask and to no key, one file a step; its key groups are all there are."""
     sources: tuple[SourceState, ...] = ()
     outboxes: tuple[OutboxFile, ...] = ()
     """All undecided outboxes of the subtask, oldest first (R9)."""
@@ -131,8 +133,8 @@ class SubtaskSnapshot:
 
     def state_files(self) -> tuple[FileRef, ...]:
         """What a restore reads, and nobody else has a use for."""
-        keyed = tuple(file for state in self.keyed for file in state.files())
-        return keyed + tuple(c.file for c in self.channels)
+        held = tuple(file for state in (*self.keyed, *self.operators) for file in state.files())
+        return held + tuple(c.file for c in self.channels)
 
     def files(self) -> tuple[FileRef, ...]:
         return self.state_files() + tuple(o.file for o in self.outboxes)

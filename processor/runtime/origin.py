@@ -15,7 +15,7 @@ from processor.errors import JobError, SettingsError
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, FileRef, JobName, Place, SubtaskId
 from processor.protocol.decisions import is_published
-from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
+from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
 from processor.savepoint.opened import open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
@@ -54,22 +54,19 @@ class Origin:
         def copied(subtask: SubtaskId, ref: FileRef, kind: FileKind) -> FileRef:
             return _copy(self.files, ref, files, file_name(attempt, subtask, token(), kind))
 
+        def state(subtask: SubtaskId, held: StateFile) -> StateFile:
+            parts = held.database
+            if parts is not None:
+                parts = tuple(
+                    replace(part, file=copied(subtask, part.file, FileKind.DATABASE)) for part in parts
+                )
+            return replace(held, file=copied(subtask, held.file, FileKind.STATE), database=parts)
+
         return tuple(
             replace(
                 each,
-                keyed=tuple(
-                    replace(
-                        state,
-                        file=copied(each.subtask, state.file, FileKind.STATE),
-                        database=None
-                        if state.database is None
-                        else tuple(
-                            replace(part, file=copied(each.subtask, part.file, FileKind.DATABASE))
-                            for part in state.database
-                        ),
-                    )
-                    for state in each.keyed
-                ),
+                keyed=tuple(state(each.subtask, held) for held in each.keyed),
+                operators=tuple(state(each.subtask, held) for held in each.operators),
                 channels=tuple(
                     replace(channel, file=copied(each.subtask, channel.file, FileKind.CHANNEL))
                     for channel in each.channels

@@ -168,7 +168,10 @@ def _with_state(
         kept_as = {**_keys(held.kept_as, old, new), new: held.kept_as.get(old, old)}
         return replace(held, states=_keys(held.states, old, new), kept_as=kept_as)
 
-    subtasks = (replace(subtask, keyed=tuple(map(file, subtask.keyed))) for subtask in entry.subtasks)
+    subtasks = (
+        replace(subtask, keyed=tuple(map(file, subtask.keyed)), operators=tuple(map(file, subtask.operators)))
+        for subtask in entry.subtasks
+    )
     return replace(entry, shape=shape, subtasks=tuple(subtasks))
 
 
@@ -187,6 +190,7 @@ def _subtask(subtask: SubtaskSnapshot, name: Callable[[StepName], StepName]) -> 
         subtask,
         subtask=replace(subtask.subtask, chain=name(subtask.subtask.chain)),
         keyed=tuple(replace(held, step=name(held.step)) for held in subtask.keyed),
+        operators=tuple(replace(held, step=name(held.step)) for held in subtask.operators),
         sources=tuple(replace(source, step=name(source.step)) for source in subtask.sources),
         channels=tuple(replace(channel, edge=edge(channel.edge)) for channel in subtask.channels),
         event_times=tuple(replace(reached, step=name(reached.step)) for reached in subtask.event_times),

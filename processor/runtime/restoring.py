@@ -41,18 +41,21 @@ def restored_source(entry: CheckpointEntry, step: StepName) -> RestoredSource:
 def restored_operator(
     subtasks: Iterable[SubtaskSnapshot], step: StepName, key_groups: KeyGroupRange
 ) -> Restored:
-    """Files and event times whose key groups meet the range (R27)."""
+    """Files and event times whose key groups meet the range (R27), and all files of what belongs to no key."""
     keyed: list[StateFile] = []
+    operators: list[tuple[int, StateFile]] = []
     watermarks: dict[KeyGroupRange, int] = {}
     for subtask in subtasks:
         for state in subtask.keyed:
             if state.step == step and state.key_groups.intersects(key_groups):
                 keyed.append(state)
+        operators += ((subtask.subtask.index, held) for held in subtask.operators if held.step == step)
         for reached in subtask.event_times:
             groups, time_ms = reached.key_groups, reached.watermark_ms
             if reached.step == step and groups.intersects(key_groups):
                 watermarks[groups] = max(time_ms, watermarks.get(groups, time_ms))
-    return Restored(keyed=tuple(keyed), watermarks=watermarks)
+    operators.sort(key=lambda held: held[0])
+    return Restored(keyed=tuple(keyed), operators=tuple(file for _, file in operators), watermarks=watermarks)
 
 
 def processing_time_reached(entry: CheckpointEntry) -> int:

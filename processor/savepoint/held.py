@@ -56,6 +56,26 @@ def held_maps(
                 yield author_key(stored), {author_key(place): value for place, value in entries.items()}
 
 
+def held_of_subtasks(
+    entry: CheckpointEntry, files: FileStore, step: StepName, state: str, kind: Any, *, all_alike: bool
+) -> Iterator[tuple[Key, Any]]:
+    """What belongs to subtasks and to no key: of a list every item under (subtask, place), of what all have alike
+    that of the first. Raises like ``held_values``."""
+    everything = KeyGroupRange(0, entry.shape.max_parallelism)
+    owners = [
+        (subtask.subtask.index, held)
+        for subtask in entry.subtasks
+        for held in subtask.operators
+        if held.step == step
+    ]
+    owners.sort(key=lambda owner: owner[0])
+    reader = StateReader(files=files, format=SnapshotFiles(), scratch=LocalDirectories(default_root()))
+    for index, held in owners[:1] if all_alike else owners:
+        for block in reader.entries(held, everything, {state: kind}, others=True):
+            for key, value in zip(block.keys, block.values, strict=True):
+                yield (key if all_alike else (index, cast(int, key))), value
+
+
 def held_times(
     entry: CheckpointEntry, files: FileStore, step: StepName, table: str
 ) -> Iterator[tuple[int, Key]]:

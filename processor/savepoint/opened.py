@@ -15,7 +15,8 @@ from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
 from processor.savepoint.expiring import without_times
-from processor.savepoint.held import held_maps, held_times, held_values
+from processor.savepoint.held import held_maps, held_of_subtasks, held_times, held_values
+from processor.state.operator_state import REDISTRIBUTIONS, Redistribution
 from processor.state.schema_text import read_state_schema
 from processor.state.type_schema import MAP
 from processor.storage.decision_log import DecisionLog
@@ -66,6 +67,7 @@ class Savepoint:
     def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
         """Every key with its value, in no order to rely on; ``kind`` is the type to read values as. The value of
         a map is a dict, and ``kind`` the type of the values in it. Of state that expires, what is over may be there.
+        An item of a list that belongs to a subtask comes under (subtask, place), and of type ``kind``.
 
         The values of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
         those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
@@ -78,6 +80,11 @@ class Savepoint:
                 remedy=f"Choose one of those that are there: {there}.",
             )
         schema = read_state_schema(found.kind)
+        if schema.kind in REDISTRIBUTIONS:
+            alike = REDISTRIBUTIONS[schema.kind] is Redistribution.SAME
+            return held_of_subtasks(
+                self.entry, self.directory.files, StepName(step), state, kind, all_alike=alike
+            )
         kept_as, untimed = without_times(schema, kind)
         mapped = schema.kind == MAP
         read = held_maps if mapped else held_values

@@ -233,11 +233,17 @@ def run_and_stop(operator: Operator) -> None:
     operator.quiet()
 
 
-def run_and_drain(*, before_ms: int | None) -> Callable[[Operator], None]:
-    """A script: drain the job after that time, or once all input is read; then start it again, to no effect."""
+def run_and_drain(
+    *, before_ms: int | None, rescaled: Sequence[tuple[int, int]] = ()
+) -> Callable[[Operator], None]:
+    """A script: drain the job after that time, or once all input is read; then start it again, to no effect. Before
+    that, for each of ``rescaled``: after so many ms kill everything and start it with that parallelism."""
 
     def script(operator: Operator) -> None:
         operator.start()
+        for wait_ms, parallelism in rescaled:
+            operator.wait(wait_ms)
+            operator.kill_and_rescale(parallelism)
         if before_ms is None:
             operator.after_faults()
             operator.drain()

@@ -33,7 +33,7 @@ class MemoryBackend:
     ) -> None:
         """``scratch`` is a root on a local disk, where a database is laid out to be read if one is restored; ``lock``
         makes a lock between threads; a simulation without threads has another."""
-        self._snapshots = snapshots
+        self.snapshots = snapshots
         self._scratch = LocalDirectories(scratch or default_root())
         self._lock = lock
 
@@ -46,7 +46,7 @@ class MemoryBackend:
         return StepState(
             request,
             MemoryStore(request.key_groups, request.max_parallelism),
-            StateReader(files=request.files, format=self._snapshots, scratch=self._scratch),
+            StateReader(files=request.files, format=self.snapshots, scratch=self._scratch),
             cache_entries_max=None,
             lock=self._lock,
         )
@@ -65,7 +65,7 @@ class RocksDbBackend:
     ) -> None:
         """``directory`` is a root on a local disk that other processes may share; ``cache_entries_max``
         bounds the values of one step in one subtask that are held decoded in memory."""
-        self._snapshots = snapshots
+        self.snapshots = snapshots
         self._directories = LocalDirectories(directory)
         self._options = options or RocksDbOptions()
         self._cache_entries_max = cache_entries_max
@@ -89,7 +89,7 @@ class RocksDbBackend:
             return StepState(
                 request,
                 store,
-                StateReader(files=request.files, format=self._snapshots, scratch=self._directories),
+                StateReader(files=request.files, format=self.snapshots, scratch=self._directories),
                 cache_entries_max=self._cache_entries_max,
                 goes_on=begun is not None,
             )
@@ -106,7 +106,7 @@ class RocksDbBackend:
         evolved = any(request.described.get(name, schema) != schema for name, schema in state.states.items())
         if evolved or state.kept_as:
             return None
-        description = self._snapshots.read_database(request.files, state.file)
+        description = self.snapshots.read_database(request.files, state.file)
         if (description.key_groups, description.max_parallelism) != (
             request.key_groups,
             request.max_parallelism,

@@ -26,19 +26,46 @@ STATES_MAX = 200
 """States one step may declare; a table's number is one byte of every key in RocksDB."""
 
 
-class State(ABC, Generic[H]):
+class Declared(ABC, Generic[H]):
     """What all declarations have in common. In a method of a running step, the attribute is a handle ``H``.
 
     The state hangs on the attribute's name: renaming it begins a new state.
     """
 
-    def __init__(self, expires_after: timedelta | Expiry | None = None) -> None:
+    def __init__(self) -> None:
         self.names: list[str] = []
-        """The attributes it is assigned to; more than one is refused by ``declared_states``."""
-        self.expiry = expiry_of(expires_after)
+        """The attributes it is assigned to; more than one is refused by ``declared``."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.names.append(name)
+
+    @abstractmethod
+    def described(self) -> str:
+        """Kind and types in a line, as manifests keep it. Raises JobError for a type whose values cannot be kept."""
+
+    @overload
+    def __get__(self, obj: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, obj: object, owner: type) -> H: ...
+
+    def __get__(self, obj: object | None, owner: type) -> Self | H:
+        if obj is None:
+            return self
+        # The engine puts a handle into the instance, which Python finds first: coming here means it did not.
+        raise JobError(
+            f"state '{self.names[0] if self.names else '?'}' of {owner.__name__} is used outside of a "
+            "running job.",
+            remedy="State is there once the engine runs the step; do not use it in __init__.",
+        )
+
+
+class State(Declared[H], Generic[H]):
+    """A state of the key at hand."""
+
+    def __init__(self, expires_after: timedelta | Expiry | None = None) -> None:
+        super().__init__()
+        self.expiry = expiry_of(expires_after)
 
     @abstractmethod
     def spec(self, name: str) -> TableSpec:
@@ -71,22 +98,6 @@ class State(ABC, Generic[H]):
             return table
         return ExpiringTable(table, values, expiries.add(name, self.expiry))
 
-    @overload
-    def __get__(self, obj: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, obj: object, owner: type) -> H: ...
-
-    def __get__(self, obj: object | None, owner: type) -> Self | H:
-        if obj is None:
-            return self
-        # The engine puts a handle into the instance, which Python finds first: coming here means it did not.
-        raise JobError(
-            f"state '{self.names[0] if self.names else '?'}' of {owner.__name__} is used outside of a "
-            "running job.",
-            remedy="State is there once the engine runs the step; do not use it in __init__.",
-        )
-
 
 class ValueState(State[Value[T]], Generic[T]):
     """Declares one value for each key: ``last_seen_ms = ValueState(int)`` in the body of a class.
@@ -114,15 +125,15 @@ class ValueState(State[Value[T]], Generic[T]):
         return Value(self.table_of_values(tables, name, values, expiries), cell)
 
 
-def declared_states(function: type) -> Mapping[str, State[Any]]:
-    """The states of a class by attribute name: those of its bases first, each class's in order of definition.
+def declared(function: type, of: type[Any]) -> Mapping[str, Any]:
+    """The declarations of one kind, by attribute name: those of a class's bases first, each class's in order.
 
     Raises JobError when two declarations share a name, or one declaration has two names.
     """
-    found: dict[str, State[Any]] = {}
+    found: dict[str, Any] = {}
     for cls in reversed(function.__mro__):
         for name, attribute in vars(cls).items():
-            if isinstance(attribute, State):
+            if isinstance(attribute, of):
                 if name in found:
                     raise JobError(
                         f"{function.__name__} declares the state '{name}' twice: {cls.__name__} declares it "
@@ -149,18 +160,13 @@ def declared_states(function: type) -> Mapping[str, State[Any]]:
     return found
 
 
-def table_specs(function: type) -> tuple[TableSpec, ...]:
-    """The tables a step of this class asks of a backend, in the order of ``declared_states``."""
-    return tuple(state.spec(name) for name, state in declared_states(function).items())
-
-
-def described_states(function: type) -> Mapping[str, str]:
-    """The states of a class with a description of their kinds and types, as manifests keep them.
+def described_by(function: type, of: type[Any]) -> Mapping[str, str]:
+    """What a class declares with a description of kinds and types, as manifests keep it.
 
     Raises JobError, naming the state, for a type whose values cannot be kept.
     """
     described: dict[str, str] = {}
-    for name, state in declared_states(function).items():
+    for name, state in declared(function, of).items():
         try:
             described[name] = state.described()
         except JobError as error:
@@ -168,6 +174,21 @@ def described_states(function: type) -> Mapping[str, str]:
                 f"the state '{name}' of {function.__name__}: {error.message}", remedy=error.remedy
             ) from error
     return described
+
+
+def declared_states(function: type) -> Mapping[str, State[Any]]:
+    """The states of the key at hand that a class declares, see ``declared``."""
+    return declared(function, State)
+
+
+def table_specs(function: type) -> tuple[TableSpec, ...]:
+    """The tables a step of this class asks of a backend, in the order of ``declared_states``."""
+    return tuple(state.spec(name) for name, state in declared_states(function).items())
+
+
+def described_states(function: type) -> Mapping[str, str]:
+    """Their descriptions, see ``described_by``."""
+    return described_by(function, State)
 
 
 def expiries_of(function: type) -> Mapping[str, Expiry]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from processor.contracts.state_store import KeptTable, MapTable
 from processor.state.expiry import Stamps
 from processor.state.stamped import apart, joined
@@ -63,12 +61,7 @@ class ExpiringTable(_Expiring):
 
     def get(self, key: Any) -> Any:
         kept = self.kept(key)
-        if kept is None or self._shared:
-            return kept
-        try:
-            return self._values.decoder.decode(kept)
-        except msgspec.MsgspecError as error:  # it was set to something else than was declared
-            raise self._values.misfit(msgspec.Raw(kept), str(error)) from error
+        return kept if kept is None or self._shared else self._values.opened(kept)
 
     def put(self, key: Any, value: Any) -> None:
         self._values.check(value)

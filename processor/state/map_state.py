@@ -7,8 +7,6 @@ from datetime import timedelta
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 
-import msgspec
-
 from processor.contracts.state_store import MapTable, Tables, TableSpec
 from processor.ids import StepName
 from processor.records.batch import Key
@@ -33,13 +31,12 @@ class Mapped(Generic[K, V]):
     ``ordered`` asks for that of their keys. What comes is a list: changing the map meanwhile changes nothing in it.
     """
 
-    __slots__ = ("_cell", "_decode", "_keys", "_table", "_values")
+    __slots__ = ("_cell", "_keys", "_table", "_values")
 
     def __init__(self, table: MapTable, keys: MapKeys, values: ValueType, cell: CurrentKey) -> None:
         self._table = table
         self._keys = keys
         self._values = values
-        self._decode = None if values.shared else values.decoder.decode
         self._cell = cell
 
     def get(self, key: K, /) -> V | None:
@@ -98,12 +95,7 @@ class Mapped(Generic[K, V]):
         return author_keys([entry_key for entry_key, _ in entries])
 
     def _opened(self, kept: Any) -> V:
-        if self._decode is None:
-            return cast(V, kept)
-        try:
-            return cast(V, self._decode(kept))
-        except msgspec.MsgspecError as error:  # it was set to something else than was declared
-            raise self._values.misfit(msgspec.Raw(kept), str(error)) from error
+        return cast(V, kept if self._values.shared else self._values.opened(kept))
 
 
 class MapState(State[Mapped[K, V]], Generic[K, V]):

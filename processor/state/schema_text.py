@@ -18,9 +18,9 @@ from processor.state.type_schema import (
     ATOMS,
     EXPIRES_BY,
     KINDS,
-    MAP,
     SEQUENCES,
     VALUE,
+    WITH_KEYS,
     Atom,
     Constant,
     Constants,
@@ -90,7 +90,7 @@ def read_state_schema(text: str) -> StateSchema:
     if kind != VALUE:
         reader.take(kind)
         reader.take("[")
-        if kind == MAP:
+        if kind in WITH_KEYS:
             keys = reader.type()
             reader.take(",")
     values = reader.type()

@@ -145,8 +145,11 @@ VALUE, LIST, MAP, REDUCING, AGGREGATING = (
     "ReducingState",
     "AggregatingState",
 )
+SPLIT_LIST, UNION_LIST, BROADCAST = "SplitListState", "UnionListState", "BroadcastState"
+"""Of subtasks, and of no key."""
+WITH_KEYS = (MAP, BROADCAST)
 EXPIRES_BY = tuple(str(domain) for domain in TimeDomain)
-KINDS = (VALUE, LIST, MAP, REDUCING, AGGREGATING)
+KINDS = (VALUE, LIST, MAP, REDUCING, AGGREGATING, SPLIT_LIST, UNION_LIST, BROADCAST)
 
 
 def branches(schema: TypeSchema) -> tuple[TypeSchema, ...]:

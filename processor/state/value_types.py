@@ -97,6 +97,13 @@ class ValueType:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise self.misfit(value, str(error)) from error
 
+    def opened(self, kept: bytes) -> Any:
+        """``encode`` taken back. Raises UserCodeError for bytes of something else than was declared."""
+        try:
+            return self.decoder.decode(kept)
+        except msgspec.MsgspecError as error:
+            raise self.misfit(msgspec.Raw(kept), str(error)) from error
+
     def check(self, value: object) -> None:
         """Raises UserCodeError for a value whose class tells that it is not of this type."""
         if self.classes is not None:

@@ -8,12 +8,15 @@ from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
 from processor.operators.aggregating_state import Aggregated, AggregatingState
 from processor.operators.context import Context, Timers
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
+from processor.operators.transform_function import RecordContext, Transform
 from processor.records.batch import Key
 from processor.state.declarations import ValueState
 from processor.state.expiry import Expiry
+from processor.state.items import Items
 from processor.state.keyed_view import Value
 from processor.state.list_state import Listed, ListState
 from processor.state.map_state import Mapped, MapState
+from processor.state.operator_state import SplitListState, UnionListState
 from processor.state.reducing_state import Reduced, ReducingState
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
@@ -31,6 +34,7 @@ __all__ = [
     "Expiry",
     "Fail",
     "Guarantee",
+    "Items",
     "Job",
     "Key",
     "Keyed",
@@ -42,15 +46,19 @@ __all__ = [
     "MapState",
     "Mapped",
     "Processed",
+    "RecordContext",
     "Reduced",
     "ReducingState",
     "SideOutput",
     "Skip",
     "SourceStream",
+    "SplitListState",
     "Stream",
     "Sum",
     "TimeDomain",
     "Timers",
+    "Transform",
+    "UnionListState",
     "Value",
     "ValueState",
 ]

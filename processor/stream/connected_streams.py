@@ -12,7 +12,8 @@ from processor.operators.types import function_types, single_class
 from processor.plan.graph import Step
 from processor.records.batch import Key
 from processor.stream.builder import JobBuilder, Port
-from processor.stream.keyed_step import add_process, check_input, process_class
+from processor.stream.keyed_step import add_process, check_input
+from processor.stream.step_class import function_class
 from processor.stream.stream import Processed
 
 K = TypeVar("K", bound=Key)
@@ -44,7 +45,7 @@ class ConnectedStreams(Generic[K, V, R]):
         it, or a function whose return annotation names it. Every subtask makes its own instance.
         """
         name = self._builder.name_step(step)
-        cls = process_class(function, name, KeyedCoProcess)
+        cls = function_class(function, name, KeyedCoProcess)
         key_type, left_type, right_type, result_type = function_types(cls, KeyedCoProcess)
         for port, value_type, stream in (
             (self._left, left_type, "the left stream"),

@@ -1,54 +1,21 @@
-"""What the steps of streams with keys have in common: which class they run, and what reaches it."""
+"""What the steps of streams with keys have in common: what reaches them, and what comes out."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, get_origin
+from typing import Any
 
 from processor.errors import JobError, Where
 from processor.ids import StepName
-from processor.operators.process_function import KeyedFunction, declared_sides
-from processor.operators.types import accepts, return_type, show
+from processor.operators.process_function import declared_sides
+from processor.operators.types import accepts, show
 from processor.plan.graph import Step
-from processor.state.declarations import described_states, expiries_of
+from processor.state.declarations import State, expiries_of
 from processor.state.value_types import describe_type
 from processor.stream.builder import JobBuilder, Port
+from processor.stream.step_class import step_states
 from processor.stream.stream import Processed
-
-F = TypeVar("F", bound=KeyedFunction[Any, Any])
-
-
-def process_class(function: Any, step: StepName, base: type[F]) -> type[F]:
-    """The class whose instances a step will make, told without making one; it is derived from ``base``.
-
-    Raises JobError.
-    """
-    where = Where(step=step)
-    if isinstance(function, KeyedFunction):
-        raise JobError(
-            f"process is given an instance of {type(function).__name__}; every subtask needs its own.",
-            remedy=f"Give the class, {type(function).__name__}, or functools.partial of it with arguments.",
-            where=where,
-        )
-    made = get_origin(function) or function  # of Watch[int], the class Watch
-    cls = return_type(made) if callable(made) else None
-    if not inspect.isclass(cls):
-        raise JobError(
-            f"process is given {function!r:.80}, which does not say what class it makes.",
-            remedy=f"Give a class derived from {base.__name__}, functools.partial of one, or a function whose "
-            "return annotation names one.",
-            where=where,
-        )
-    if issubclass(cls, base):
-        return cls
-    raise JobError(
-        f"process is given {cls.__name__}, which is not derived from {base.__name__}.",
-        remedy="A KeyedProcess takes the records of one stream, a KeyedCoProcess those of two that connect "
-        "brings together.",
-        where=where,
-    )
 
 
 def check_input(
@@ -88,13 +55,9 @@ def check_crossing(port: Port) -> None:
 def add_process(
     builder: JobBuilder, inputs: Sequence[Port], step: Step, cls: type, result_type: Any
 ) -> Processed[Any]:
-    """Add a step that runs a class, with the states the class declares. Raises JobError for one that cannot be
-    kept."""
-    try:
-        states, expiries = described_states(cls), expiries_of(cls)
-    except JobError as error:
-        raise JobError(error.message, remedy=error.remedy, where=Where(step=step.name)) from error
-    builder.add(replace(step, states=dict(states), expiries=dict(expiries)), inputs, keyed=True)
+    """Add a step that runs a class, with the states the class declares. Raises JobError like ``step_states``."""
+    states = step_states(cls, step.name, State)
+    builder.add(replace(step, states=states, expiries=dict(expiries_of(cls))), inputs, keyed=True)
     key_type = next((port.key_type for port in inputs if port.key_type is not None), None)
     port = Port(step=step.name, value_type=result_type, keyed=True, key_type=key_type)
     return Processed(builder, port, dict(declared_sides(cls)))

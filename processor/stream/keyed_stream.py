@@ -23,7 +23,8 @@ from processor.records.batch import Key
 from processor.state.value_types import describe_type
 from processor.stream.builder import Port, checked_function
 from processor.stream.connected_streams import ConnectedStreams
-from processor.stream.keyed_step import add_process, check_crossing, check_input, process_class
+from processor.stream.keyed_step import add_process, check_crossing, check_input
+from processor.stream.step_class import function_class
 from processor.stream.stream import Processed, Stream
 
 K = TypeVar("K", bound=Key)
@@ -68,7 +69,7 @@ class KeyedStream(Stream[V], Generic[K, V]):
         whose return annotation names it. Every subtask makes its own instance; nothing is made now.
         """
         name = self._builder.name_step(step)
-        cls = process_class(function, name, KeyedProcess)
+        cls = function_class(function, name, KeyedProcess)
         key_type, value_type, result_type = function_types(cls, KeyedProcess)
         check_input(cls, self._port, name, "the stream", value_type=value_type, key_type=key_type)
         return add_process(

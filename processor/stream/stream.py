@@ -16,11 +16,15 @@ from processor.operators.lift import Filter, FlatMap, Map, MapBatch, Union
 from processor.operators.operator import AnyOperator
 from processor.operators.outbox_sink import OutboxSink
 from processor.operators.process_function import SideOutput
-from processor.operators.types import accepts, item_type, return_type, show
+from processor.operators.transform import TransformOperator
+from processor.operators.transform_function import Transform
+from processor.operators.types import accepts, function_types, item_type, return_type, show
 from processor.plan.compatibility import check_guarantee
 from processor.plan.graph import EventTime, Step
 from processor.records.batch import Key
+from processor.state.operator_state import SplitListState, UnionListState
 from processor.stream.builder import JobBuilder, Port, checked_function
+from processor.stream.step_class import function_class, step_states
 
 if TYPE_CHECKING:
     from processor.stream.keyed_stream import KeyedStream
@@ -115,6 +119,38 @@ class Stream(Generic[V]):
         checked_function(function, name, "the function", None)
         port = self._then(name, "map batch", lambda: MapBatch(function), on_error, parallelism)
         return Stream(self._builder, replace(port, value_type=item_type(return_type(function))))
+
+    def transform(
+        self,
+        step: str,
+        function: Callable[[], Transform[V, W]],
+        *,
+        on_error: Policy | None = None,
+        parallelism: int | None = None,
+    ) -> Stream[W]:
+        """Run a class that keeps lists of its own, whatever the key: the class itself, ``functools.partial`` of it,
+        or a function whose return annotation names it. Every subtask makes its own instance; nothing is made now.
+        """
+        name = self._builder.name_step(step)
+        cls = function_class(function, name, Transform, "transform")
+        value_type, result_type = function_types(cls, Transform)
+        if not accepts(value_type, self._port.value_type):
+            raise JobError(
+                f"{cls.__name__} takes values of type {show(value_type)}, and the stream has "
+                f"{show(self._port.value_type)}.",
+                remedy="Give a class for the stream's values, or convert them with map before.",
+                where=Where(step=name),
+            )
+        described = Step(
+            name=name,
+            kind="transform",
+            make=lambda: TransformOperator(function),
+            policy=self._builder.policy(on_error, name),
+            parallelism=parallelism,
+            states=step_states(cls, name, SplitListState, UnionListState),
+        )
+        self._builder.add(described, [self._port])
+        return Stream(self._builder, Port(step=name, value_type=result_type))
 
     def returns(self, kind: type[V]) -> Self:
         """Say the type of the values, where a function (a lambda, for one) cannot say it itself."""

@@ -69,7 +69,7 @@ class Snapshotter:
         self._heard_ms: dict[CheckpointId, int] = {}
         """When it was told of checkpoints that it has not cut."""
         self._listed: frozenset[str] = frozenset()
-        """Files of keyed state in the newest snapshot."""
+        """Files of state in the newest snapshot."""
 
     def heard(self, checkpoint: CheckpointId) -> None:
         """The order for a checkpoint is here; its barrier may still be on the way."""
@@ -133,7 +133,7 @@ class Snapshotter:
         self._executor.submit(f"subtask {self._subtask}", run, written, failed)
 
     def _sizes(self, snapshot: SubtaskSnapshot) -> AcknowledgementMetrics:
-        held = [file for state in snapshot.keyed for file in state.files()]
+        held = [file for state in (*snapshot.keyed, *snapshot.operators) for file in state.files()]
         new = [file for file in held if file.name not in self._listed]
         self._listed = frozenset(file.name for file in held)
         return AcknowledgementMetrics(
@@ -162,6 +162,7 @@ def _snapshot(subtask: SubtaskId, facts: CutFacts, written: _Written) -> Subtask
     return SubtaskSnapshot(
         subtask=subtask,
         keyed=written.operators.keyed,
+        operators=written.operators.operators,
         sources=facts.sources,
         outboxes=written.operators.outboxes,
         channels=written.channels,

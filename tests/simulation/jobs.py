@@ -31,7 +31,7 @@ from processor.simulation.operator import (
     run_stop_and_restore,
     run_to_the_end,
 )
-from tests.simulation.kinds import KINDS, CountInEveryKind, CountWhatExpires
+from tests.simulation.kinds import KINDS, Collect, CountInEveryKind, CountWhatExpires
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
@@ -238,6 +238,18 @@ def expiring(chance: Random) -> Case:
     counted = timed.key_by("by-key", key_of).process("count", CountWhatExpires)
     counted.write("write", KafkaSink("out", Text()))
     return _moved(job, chance, audits=[counts(state="seen")])
+
+
+def collect(chance: Random) -> Case:
+    """Every record, after a while in a list of its subtask; rescaled by kills, and drained."""
+    job = Job("collect")
+    read = job.read("read", KafkaSource("in", Text())).transform("collect", Collect)
+    read.write("write", KafkaSink("out", Text()))
+    rescaled = [(chance.randrange(300, 8_000), parallelism) for parallelism in chance.sample((1, 2, 3), 2)]
+    script = run_and_drain(before_ms=chance.choice((None, chance.randrange(200, 15_000))), rescaled=rescaled)
+    every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
+    inputs = numbered(chance, "read", records=MANY_RECORDS)
+    return _case(job, chance, audits=[every], inputs=inputs, script=script)
 
 
 def timers(chance: Random) -> Case:
@@ -462,6 +474,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "count": count,
         "kinds": kinds,
         "expiring": expiring,
+        "collect": collect,
         "timers": timers,
         "event-time": event_time,
         "connect": connect,

@@ -14,8 +14,12 @@ from processor import (
     KeyedProcess,
     ListState,
     MapState,
+    RecordContext,
     ReducingState,
+    SplitListState,
     TimeDomain,
+    Transform,
+    UnionListState,
     ValueState,
 )
 
@@ -25,6 +29,8 @@ KINDS: Final = ("listed", "mapped", "reduced", "aggregated")
 
 TIME_TO_LIVE_MS = 300
 EVENTS_TO_LIVE_MS = 4
+
+WAITING_MAX = 7
 
 
 class WrongState(BaseException):
@@ -120,3 +126,33 @@ class CountWhatExpires(KeyedProcess[str, str, str]):
             raise WrongState(f"{context.key} has {latest} as its latest of {alive} to {perhaps}")
         if timed != in_time:
             raise WrongState(f"{context.key} has {timed} in event time, and {in_time} are not over")
+
+
+class Collect(Transform[str, str]):
+    """Holds records back until there are a few; every subtask knows of all that were read before it started."""
+
+    waiting = SplitListState(str)
+    read = UnionListState(str)
+
+    def on_start(self, subtask: int, subtasks: int, /) -> None:
+        self.known = set(self.read.get())
+        self.read.set(sorted(self.known))
+
+    def on_record(self, value: str, /, context: RecordContext[str]) -> None:
+        part, number, _ = value.split()
+        if value in self.known:
+            raise WrongState(f"'{value}' is read again")
+        if int(number) > 0 and not any(word.startswith(f"{part} {int(number) - 1} ") for word in self.known):
+            raise WrongState(f"'{value}' is read, and nobody knows of the one before it")
+        self.known.add(value)
+        self.read.append(value)
+        self.waiting.append(value)
+        if len(self.waiting) >= WAITING_MAX:
+            for each in self.waiting:
+                context.emit(each)
+            self.waiting.clear()
+
+    def on_end(self, context: RecordContext[str], /) -> None:
+        for each in self.waiting:
+            context.emit(each)
+        self.waiting.clear()

@@ -24,12 +24,16 @@ from processor import (
     KeyedStream,
     ListState,
     MapState,
+    RecordContext,
     ReducingState,
     SideOutput,
     Skip,
+    SplitListState,
     Stream,
     Sum,
     TimeDomain,
+    Transform,
+    UnionListState,
     ValueState,
 )
 
@@ -190,6 +194,38 @@ class Lately(KeyedProcess[str, Click, int]):
         self.latest_ms.add(value.at_ms)
         self.clicks.add(value)
         context.emit(self.clicks.get() or 0)
+
+
+class Together(Transform[str, list[str]]):
+    """Lines, a few at a time."""
+
+    waiting = SplitListState(str)
+    files = UnionListState(str)
+
+    def __init__(self, most: int = 3) -> None:
+        self.most = most
+
+    def on_start(self, subtask: int, subtasks: int, /) -> None:
+        mine: list[str] = [name for name in self.files if len(name) % subtasks == subtask]
+        self.files.set(mine)
+
+    def on_record(self, value: str, /, context: RecordContext[list[str]]) -> None:
+        self.waiting.append(value)
+        self.files.extend(header for header, _ in context.headers)
+        if len(self.waiting) >= self.most or context.timestamp_ms < 0:
+            context.emit(self.waiting.get())
+            self.waiting.clear()
+
+    def on_end(self, context: RecordContext[list[str]], /) -> None:
+        context.emit(self.waiting.get())
+
+
+def together(lines: Stream[str]) -> None:
+    some: Stream[list[str]] = lines.transform("together", Together)
+    some.map("count", len).write("counts", KafkaSink("counts", Json(int)))
+    lines.transform("more", partial(Together, 9), on_error=Skip(), parallelism=2).write(
+        "more-out", KafkaSink("more", AnyJson())
+    )
 
 
 def upper(text: str) -> str:

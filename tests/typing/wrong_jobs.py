@@ -17,9 +17,13 @@ from processor import (
     KeyedProcess,
     ListState,
     MapState,
+    RecordContext,
     ReducingState,
     SideOutput,
+    SplitListState,
     Sum,
+    Transform,
+    UnionListState,
     ValueState,
 )
 from tests.typing.good_jobs import Alert, Click, Largest, Order, Spent, Watch
@@ -151,6 +155,24 @@ class Lasting(KeyedProcess[str, Click, int]):
 
     def on_record(self, value: Click, /, context: Context[str, int]) -> None:
         self.pages.append(value.at_ms)  # wrong: not a str
+
+
+class Together(Transform[str, int]):
+    waiting = SplitListState(str)
+    files = UnionListState()  # wrong: of what?
+
+    def on_record(self, value: str, /, context: RecordContext[int]) -> None:
+        self.waiting.append(1)  # wrong: not a str
+        self.waiting.extend(value.encode())  # wrong: not of str
+        context.emit(self.waiting.get())  # wrong: not an int
+        context.key.upper()  # wrong: no key
+        context.timers.at_event_time(1)  # wrong: no timers
+        self.waiting.get()[0].nope()  # wrong: of str
+
+
+src.transform("t", Together)  # wrong: of clicks
+by_user.process("t", Together)  # wrong: not for keys
+src.map("m", lambda c: c.user).transform("t", Watch)  # wrong: for keys
 
 
 class Mistyped(KeyedProcess[str, Click, int]):

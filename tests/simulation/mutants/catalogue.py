@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.simulation.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.mutants.draining import DRAINING
+from tests.simulation.mutants.kinds import KINDS
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.overlapping import OVERLAPPING
 from tests.simulation.mutants.overtaking import OVERTAKING
@@ -19,7 +20,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
     {
         mutant.name: mutant
         for mutant in sorted(
-            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *DRAINING, *OVERLAPPING, *OVERTAKING, *STATE),
+            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *DRAINING, *OVERLAPPING, *OVERTAKING, *STATE, *KINDS),
             key=lambda mutant: mutant.name,
         )
     }

@@ -126,14 +126,18 @@ class Bench:
         watermarks: Mapping[KeyGroupRange, int] | None = None,
         processing_time_ms: int = 0,
         outbox_bytes_max: int = 2**20,
+        operators: Sequence[StateFile] = (),
+        subtask: tuple[int, int] = (0, 1),
     ) -> OperatorContext:
+        """``subtask``: its index, and how many there are; ``operators``: files of all that there were."""
+        index, parallelism = subtask
         return OperatorContext(
             job=JobName("job"),
             step=StepName(step),
-            subtask_index=0,
-            parallelism=1,
+            subtask_index=index,
+            parallelism=parallelism,
             max_parallelism=MAX_PARALLELISM,
-            key_groups=key_groups_of(0, 1, MAX_PARALLELISM),
+            key_groups=key_groups_of(index, parallelism, MAX_PARALLELISM),
             backend=self.backend(),
             files=self.files,
             outboxes=OutboxFiles(self.files),
@@ -143,7 +147,7 @@ class Bench:
             clock=self.clock,
             token=lambda: f"{next(self.tokens):08d}",
             count=self._count,
-            restored=Restored(keyed=tuple(restored), watermarks=watermarks or {}),
+            restored=Restored(keyed=tuple(restored), operators=tuple(operators), watermarks=watermarks or {}),
             processing_time_ms=processing_time_ms,
             outbox_bytes_max=outbox_bytes_max,
             faults=self.faults,

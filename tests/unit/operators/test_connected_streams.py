@@ -141,5 +141,5 @@ def test_a_key_of_another_type_is_an_error_for_it_would_never_meet(key_class, ke
 
 
 def test_a_factory_of_something_else_is_refused():
-    with pytest.raises(JobError, match="no KeyedProcess or KeyedCoProcess"):
+    with pytest.raises(JobError, match="no KeyedFunction"):
         KeyedProcessOperator(lambda: 5)  # type: ignore[arg-type,return-value]
