@@ -15,6 +15,8 @@ N ?= 10
 SEED ?=
 WORKERS ?=
 JOBS ?=
+# make kills STORE=s3 N=20
+STORE ?=
 # make damage N=500 SEED=7
 # make sim SEEDS=10000 FIRST=1 REPORT=tests/simulation/report.md; make mutants SEEDS=2000
 SEEDS ?= 1000
@@ -31,7 +33,7 @@ KAFKA_VERSION ?=
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  N=, SEED=, WORKERS=, JOBS= for kills; N=, SEED= for damage; SEEDS=, FIRST=, REPORT= for sim; SEEDS= for mutants; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
+	@echo "  N=, SEED=, WORKERS=, JOBS=, STORE=s3 for kills; N=, SEED= for damage; SEEDS=, FIRST=, REPORT= for sim; SEEDS= for mutants; MINUTES= for soak; PYTEST_ARGS= for test; KAFKA_VERSION= for kafka-up"
 
 setup: $(STAMP) ## makes .venv from the hashed lock; instant when nothing has changed
 	@:
@@ -76,7 +78,7 @@ kafka-jars: setup ## copies Kafka's jars to build/, for a broker or an image mad
 
 kills: setup ## N kills (SIGKILL) of a running job at random moments, each audited
 	@$(PYTHON) -m tests.integration.$(if $(JOBS),case_kills --jobs $(JOBS),kills) --count $(N) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS))
+	  $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(STORE),--store $(STORE))
 
 damage: setup ## N files of checkpoints and savepoints damaged, one at a time: each is refused by name, or costs nothing
 	@$(PYTHON) -m tests.damage.sweep --count $(N) $(if $(SEED),--seed $(SEED))

@@ -102,7 +102,11 @@ def reached(checkpoints: Path, job: str) -> Reached:
         directory = open_job_directory(checkpoints, JobName(job), token=secrets.token_hex, make=False)
     except SettingsError:
         return Reached()
-    log = DecisionLog(directory.log)
+    return reached_by(DecisionLog(directory.log))
+
+
+def reached_by(log: DecisionLog) -> Reached:
+    """The same by a log, wherever it is."""
     view = log.read_all()
     newest = view.newest()
     if newest is None:

@@ -47,6 +47,7 @@ class S3Server:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.Lock()
         self._faults: list[tuple[Callable[[Environ], bool], Fault]] = []
+        self._choose: Callable[[Environ], Fault | None] = _nothing
         self._server = make_server("127.0.0.1", 0, self._serve, threaded=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.seen: list[tuple[str, str]] = []
@@ -116,12 +117,13 @@ class S3Server:
             )
         )
 
-    def always(self, fault: Fault) -> None:
-        """... of every request, until ``behave``."""
-        self._faults.append((lambda environ: True, fault))
+    def always(self, choose: Callable[[Environ], Fault | None]) -> None:
+        """``choose`` says of every other request what stands in its way, until ``behave``."""
+        self._choose = choose
 
     def behave(self) -> None:
         self._faults.clear()
+        self._choose = _nothing
         self.seen.clear()
 
     def _serve(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -136,10 +138,14 @@ class S3Server:
             self.seen.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
             for at, (wanted, fault) in enumerate(self._faults):
                 if wanted(environ):
-                    if fault is not ignore_conditions:
-                        del self._faults[at]
+                    del self._faults[at]
                     return fault(environ, serve, start_response)
-            return serve()
+            chosen = self._choose(environ)
+            return serve() if chosen is None else chosen(environ, serve, start_response)
+
+
+def _nothing(_environ: Environ) -> None:
+    """Stands in the way of a request."""
 
 
 def _silent(_status: str, _headers: list[Any], _error: object = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from examples.job_process import JobProcess, reached
+from examples.job_process import JobProcess
 from tests.contracts.kafka_proxy import KafkaProxy
 from tests.contracts.kafka_wire import Api
 from tests.contracts.proxy_rules import Catch, Fate, Rule
@@ -55,12 +55,12 @@ class Disturbed:
     def goes_on(self) -> None:
         """Wait until some further checkpoints are decided and published."""
         scenario = self.scenario
-        before = reached(scenario.checkpoints, scenario.job_name).checkpoint
+        before = scenario.reached().checkpoint
 
         def published_on() -> bool:
             assert self.process.exit_code() is None, f"it ended by itself:\n{self.process.said()}"
             # Decided only when the one before is published (R13).
-            return reached(scenario.checkpoints, scenario.job_name).checkpoint > before + CHECKPOINTS_ON
+            return scenario.reached().checkpoint > before + CHECKPOINTS_ON
 
         wait_until(published_on, REACH_TIMEOUT_S, f"it publishes on:\n{self.process.said()}")
 

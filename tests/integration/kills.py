@@ -1,9 +1,10 @@
 """Kills a running job at random moments, again and again, and audits what came of it.
 
-    python -m tests.integration.kills --count 50 [--seed S] [--workers 1] [--minutes M]
+    python -m tests.integration.kills --count 50 [--seed S] [--workers 1] [--minutes M] [--store s3]
 
-Pass-through and keyed count, both stores, parallelism 1 and 3, each with its share of the kills. The result
-is printed last; the exit code is 0 only when every audit passed.
+Pass-through and keyed count, both backends, parallelism 1 and 3, each with its share of the kills. Checkpoints are in
+a directory, or in an S3 server that loses and doubles answers. The result is printed last; the exit code is 0 only
+when every audit passed.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.kafka import dev_broker
-from examples.job_process import reached
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario, spread
+from tests.integration.unreliable_s3 import UnreliableS3, unreliable_s3
+
+STORES = DIRECTORY, S3 = "directory", "s3"
 
 KILL_AFTER_S = (0.5, 3.5)
 """From the start of the process to its end: some die while they start, some while they recover."""
@@ -76,7 +79,7 @@ def run_kills(scenario: Scenario, kills: int, chance: random.Random) -> Outcome:
         failure = f"{type(error).__name__}: {error}\nthe job said:\n{process.said()}"
     finally:
         process.kill()
-    attempts = reached(scenario.checkpoints, scenario.job_name).attempts
+    attempts = scenario.reached().attempts
     return Outcome(
         kills=done,
         attempts=attempts,
@@ -92,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=10, help="kills in all")
     parser.add_argument("--minutes", type=float, help="go on with further rounds of kills for so long")
     parser.add_argument("--seed", type=int, help="of the moments and of the spread")
+    parser.add_argument("--store", choices=STORES, default=DIRECTORY, help="where checkpoints are kept")
     parser.add_argument("--workers", type=int, default=1, help="processes of one job; 1 in this version")
     chosen = parser.parse_args(arguments)
     if chosen.workers != 1 or chosen.count < 1:
@@ -100,11 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bootstrap = dev_broker.up()
     print(f"seed {seed}, Kafka at {bootstrap}", flush=True)
     end = time.monotonic() + 60 * (chosen.minutes or 0)
-    outcomes = run_round(bootstrap, chosen.count, random.Random(seed))
+    outcomes = run_round(bootstrap, chosen.count, random.Random(seed), chosen.store)
     while time.monotonic() < end and not any(outcome.failure for outcome in outcomes):
         seed += 1
         print(f"seed {seed}", flush=True)
-        outcomes += run_round(bootstrap, chosen.count, random.Random(seed))
+        outcomes += run_round(bootstrap, chosen.count, random.Random(seed), chosen.store)
     failed = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failed:
         print(f"\n{outcome.failure}")
@@ -117,36 +121,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def run_round(bootstrap: str, count: int, chance: random.Random) -> list[Outcome]:
+def run_round(bootstrap: str, count: int, chance: random.Random, store: str = DIRECTORY) -> list[Outcome]:
     """So many kills, spread evenly; folders of runs that failed are kept and named."""
     plan = spread(count, chance)
     for job, backend, parallelism, kills in plan:
         print(f"  planned: {job:5} {backend:7} parallelism {parallelism}: {kills} kills")
-    outcomes = []
-    for job, backend, parallelism, kills in plan:
-        folder = Path(tempfile.mkdtemp(prefix="kills-"))
-        scenario = Scenario.make(
-            bootstrap,
-            folder,
-            job=job,
-            backend=backend,
-            parallelism=parallelism,
-            settings=OVERLAPPING if parallelism > 1 else None,
-        )
-        outcome = run_kills(scenario, kills, chance)
-        outcomes.append(outcome)
-        kept = f", kept in {folder}"
-        if not outcome.failure:
-            shutil.rmtree(folder, ignore_errors=True)
-            kept = ""
-        print(
-            f"  {job:5} {backend:7} parallelism {parallelism}: {outcome.kills} kills, "
-            f"{outcome.attempts} attempts, {outcome.records:,} records, "
-            f"losses {outcome.losses}, duplicates {outcome.duplicates}: "
-            f"{'FAILED' if outcome.failure else 'passed'}{kept}",
-            flush=True,
-        )
+    with ExitStack() as opened:
+        s3 = opened.enter_context(unreliable_s3(random.Random(chance.random()))) if store == S3 else None
+        outcomes = [_run_one(bootstrap, *one, chance, s3) for one in plan]
+        if s3 is not None:
+            print(f"  of requests for places of the log: {s3.told()}")
     return outcomes
+
+
+def _run_one(
+    bootstrap: str,
+    job: str,
+    backend: str,
+    parallelism: int,
+    kills: int,
+    chance: random.Random,
+    s3: UnreliableS3 | None,
+) -> Outcome:
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    settings = {**(OVERLAPPING if parallelism > 1 else {}), **(s3.settings(folder) if s3 else {})}
+    scenario = Scenario.make(
+        bootstrap, folder, job=job, backend=backend, parallelism=parallelism, settings=settings
+    )
+    outcome = run_kills(scenario, kills, chance)
+    kept = f", kept in {folder}"
+    if not outcome.failure:
+        shutil.rmtree(folder, ignore_errors=True)
+        kept = ""
+    print(
+        f"  {job:5} {backend:7} parallelism {parallelism}: {outcome.kills} kills, "
+        f"{outcome.attempts} attempts, {outcome.records:,} records, "
+        f"losses {outcome.losses}, duplicates {outcome.duplicates}: "
+        f"{'FAILED' if outcome.failure else 'passed'}{kept}",
+        flush=True,
+    )
+    return outcome
 
 
 if __name__ == "__main__":

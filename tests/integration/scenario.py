@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import signal
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,16 +15,20 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from examples.job_process import JobProcess, reached
+from examples.job_process import JobProcess, Reached, reached_by
 from processor.audit.report import AuditReport
 from processor.audit.verify import Witness
 from processor.cli.job_reference import load_graph
 from processor.cli.verify import audit_job
-from processor.ids import escape_name
+from processor.errors import SettingsError
+from processor.ids import JobName, escape_name
 from processor.plan.graph import JobGraph
 from processor.plugins import installed_plugins
 from processor.settings.loading import load_settings
 from processor.settings.model import Settings
+from processor.storage.decision_log import DecisionLog
+from processor.storage.job_store import open_job_store
+from processor.storage.places import places_of
 from tests.contracts.kafka_rig import read_committed
 from tests.integration import jobs
 from tests.integration.command import Said, run_processor
@@ -255,10 +260,19 @@ class Scenario:
 
         def all_out() -> bool:
             assert process.exit_code() is None, f"the job ended by itself:\n{process.said()}"
-            now = reached(self.checkpoints, self.job_name)
+            now = self.reached()
             return now.published and all(now.positions.get(split, 0) >= end for split, end in ends.items())
 
         wait_until(all_out, DRAIN_TIMEOUT_S, f"the input is published; the job said:\n{process.said()}")
+
+    def reached(self) -> Reached:
+        """How far the job has come, by its log; it may be running."""
+        where = places_of(self.loaded())
+        try:
+            store = open_job_store(where, JobName(self.job_name), token=secrets.token_hex, make=False)
+        except SettingsError:
+            return Reached()
+        return reached_by(DecisionLog(store.log))
 
     def input_ends(self) -> dict[str, int]:
         return partition_ends(self.bootstrap, self.topic_in, self.partitions_in)

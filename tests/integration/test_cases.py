@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from connectors.formats import Avro
 from connectors.kafka.dev_broker import BrokerProcess
-from examples.job_process import JobProcess, reached
+from examples.job_process import JobProcess
 from processor.errors import BadRecord, LogConflict, PositionLost, UserCodeError
 from tests.contracts.kafka_rig import values
 from tests.integration import kills
@@ -98,12 +98,12 @@ def test_case_02_a_counter_is_exact_after_a_kill_in_the_middle(kafka: str, tmp_p
     process = scenario.process()
     process.start()
     wait_until(
-        lambda: reached(scenario.checkpoints, scenario.job_name).records_in > records // 3,
+        lambda: scenario.reached().records_in > records // 3,
         TIMEOUT_S,
         "it is in the middle",
     )
     process.kill()
-    assert reached(scenario.checkpoints, scenario.job_name).records_in < records, "it was not in the middle"
+    assert scenario.reached().records_in < records, "it was not in the middle"
     process.start()
     reports = scenario.finish(process)
     assert int(reports[0].figure("1", "found")) == records
@@ -215,9 +215,9 @@ def test_case_07_empty_checkpoints_around_a_few_records(kafka: str, tmp_path: Pa
     scenario = small(kafka, tmp_path, "numbers")
 
     def checkpoints_on(further: int) -> None:
-        so_far = reached(scenario.checkpoints, scenario.job_name).checkpoint
+        so_far = scenario.reached().checkpoint
         wait_until(
-            lambda: reached(scenario.checkpoints, scenario.job_name).checkpoint >= so_far + further,
+            lambda: scenario.reached().checkpoint >= so_far + further,
             TIMEOUT_S,
             f"{further} checkpoints more",
         )
@@ -403,7 +403,7 @@ def test_case_55_a_record_that_always_raises_stops_the_job_before_it(kafka: str,
     assert said.count("the attempt failed") == 3, said
     assert f"step 'check', at {scenario.topic_in}/0 offset 4" in said, said
     assert "five is too much" in said, said
-    assert reached(scenario.checkpoints, scenario.job_name).records_in <= 4
+    assert scenario.reached().records_in <= 4
     assert numbers_out(scenario) == [1, 2, 3, 4][: len(numbers_out(scenario))]
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from examples.job_process import reached
 from processor.ids import JobName, escape_name
 from processor.protocol.entries import CheckpointEntry
 from processor.storage.decision_log import DecisionLog
@@ -54,12 +53,12 @@ def test_r13_order_is_kept_and_transactions_are_short_at_full_speed(
 
         def enough() -> bool:
             assert process.exit_code() is None, process.said()
-            return reached(scenario.checkpoints, scenario.job_name).checkpoint > CHECKPOINTS
+            return scenario.reached().checkpoint > CHECKPOINTS
 
         wait_until(enough, RUN_TIMEOUT_S, f"{CHECKPOINTS} checkpoints are decided")
     finally:
         feeder.stop()
-        if reached(scenario.checkpoints, scenario.job_name).checkpoint <= CHECKPOINTS:
+        if scenario.reached().checkpoint <= CHECKPOINTS:
             process.kill()
     # Of all these checkpoints the audit looks at the state of the last two.
     scenario.with_settings({"checkpoint.retained": "2"}).finish(process, witness)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from examples.job_process import reached
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
 from tests.waiting import wait_until
 
@@ -50,12 +49,12 @@ def test_r01_r11_r14_zombie_wakes_after_its_successor_has_published(
         wait_until(
             scenario.fault_flag.exists, REACH_TIMEOUT_S, f"{points} is reached; it said:\n{zombie.said()}"
         )
-        before = reached(scenario.checkpoints, scenario.job_name)
+        before = scenario.reached()
         successor.start()
 
         def published_on() -> bool:
             assert successor.exit_code() is None, successor.said()
-            now = reached(scenario.checkpoints, scenario.job_name)
+            now = scenario.reached()
             return now.published and now.checkpoint >= before.checkpoint + CHECKPOINTS_ON
 
         wait_until(published_on, REACH_TIMEOUT_S, f"the successor publishes on:\n{successor.said()}")

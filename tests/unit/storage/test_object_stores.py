@@ -93,7 +93,7 @@ def test_r22_a_file_whose_answer_was_lost_is_found_to_be_ours(s3, objects, fault
 
 
 def test_r05_a_store_that_ignores_the_condition_must_not_hold_the_log(s3, tmp_path):
-    s3.always(ignore_conditions)
+    s3.always(lambda _: ignore_conditions)
     where = places(s3, s3.bucket())
     first, second = (open_job_store(where, JOB, token=Tokens(n)) for n in (0, 1000))
     with pytest.raises(ExternalRefusal, match=r"2 were told.*Set checkpoint\.log_directory"):
