@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars kills damage sim mutants bench bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim mutants bench bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -72,6 +72,9 @@ kafka-down: setup ## stops it again and drops its data
 
 kafka-status: setup ## says where Kafka is and whether it answers
 	@$(PYTHON) -m connectors.kafka.dev_broker status
+
+store-servers: setup ## brings HDFS and an emulator of Azure's blobs into build/, for the tests of those stores
+	@$(PYTHON) -m tests.store_servers
 
 kafka-jars: setup ## copies Kafka's jars to build/, for a broker or an image made from them
 	@$(PYTHON) -m connectors.kafka.dev_broker jars $(KAFKA_VERSION)

@@ -14,6 +14,7 @@ from tests.topics import TopicFactory, create_topic
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
+    from tests.store_servers import AzureServer, HdfsServer
 
 
 @pytest.fixture(scope="session")
@@ -81,3 +82,21 @@ def s3(shared_s3: S3Server) -> Iterator[S3Server]:
     shared_s3.behave()
     yield shared_s3
     shared_s3.behave()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """HDFS, for folders of one's own; the test is skipped where it was not brought."""
+    from tests.store_servers import hdfs_server
+
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """An emulator of Azure's blobs, for containers of one's own; likewise."""
+    from tests.store_servers import azure_server
+
+    with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 
 from processor.settings.location import Location, Scheme
 from processor.settings.stores import StoreSettings
-from processor.storage.object_store import Objects
+from processor.storage.objects import Objects
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -64,14 +64,19 @@ def kafka_jars(version: str = DEFAULT_VERSION) -> Path:
     if re.fullmatch(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?", version) is None:
         raise ValueError(f"{version!r} is no Kafka version; one looks like {DEFAULT_VERSION}")
     root = project_root()
-    home = root / "build" / f"kafka-{version}"
-    libs = home / "libs"
+    pom = root / "docker" / "kafka" / "pom.xml"
+    return jars_of(pom, root / "build" / f"kafka-{version}" / "libs", f"-Dkafka.version={version}")
+
+
+def jars_of(pom: Path, libs: Path, *options: str) -> Path:
+    """The folder ``libs`` with the jars that a pom needs to run; copied there by Maven the first time, which gets
+    these further options. Raises MissingToolError."""
     if libs.is_dir():
         return libs
-    home.mkdir(parents=True, exist_ok=True)
-    with exclusively(home / "lock"):
+    libs.parent.mkdir(parents=True, exist_ok=True)
+    with exclusively(libs.parent / "lock"):
         if not libs.is_dir():
-            _copy_jars(root / "docker" / "kafka" / "pom.xml", version, libs)
+            _copy_jars(pom, libs, options)
     return libs
 
 
@@ -83,7 +88,7 @@ def exclusively(lock: Path) -> Iterator[None]:
         yield
 
 
-def _copy_jars(pom: Path, version: str, libs: Path) -> None:
+def _copy_jars(pom: Path, libs: Path, options: Sequence[str]) -> None:
     """Copy into a folder beside `libs` and rename: an interrupted run leaves no half-filled `libs`."""
     maven = _tool("mvn")
     find_java()  # Maven's own message for a missing Java names no remedy
@@ -95,7 +100,7 @@ def _copy_jars(pom: Path, version: str, libs: Path) -> None:
                 "--quiet",
                 "--batch-mode",
                 f"--file={pom}",
-                f"-Dkafka.version={version}",
+                *options,
                 f"-DoutputDirectory={partial}",
                 "-DincludeScope=runtime",
                 "-Dstyle.color=never",
@@ -110,7 +115,7 @@ def _copy_jars(pom: Path, version: str, libs: Path) -> None:
         )
         if done.returncode != 0:
             said = (done.stdout + done.stderr).strip()[-2000:]
-            raise MissingToolError(f"Maven could not bring Kafka {version}'s jars. It said:\n{said}")
+            raise MissingToolError(f"Maven could not bring the jars of {libs.parent.name}. It said:\n{said}")
         partial.chmod(0o755)
         partial.rename(libs)
     finally:

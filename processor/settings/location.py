@@ -1,4 +1,4 @@
-"""Where checkpoints lie: a local directory, or a prefix of a bucket of an object store."""
+"""Where checkpoints lie: a local directory, a prefix of a bucket of an object store, a folder of HDFS."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Scheme(StrEnum):
     S3 = "s3"
     GS = "gs"
     AZ = "az"
+    HDFS = "hdfs"
 
 
 LOCATION_CHARS_MAX: Final = 512
@@ -27,12 +28,17 @@ LOCATION_CHARS_MAX: Final = 512
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?", re.ASCII)
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}[a-z0-9]\Z", re.ASCII)
 _PART: Final = re.compile(r"[A-Za-z0-9_\-=][A-Za-z0-9_.\-=]*\Z", re.ASCII)
-_WRITTEN: Final = "Write a path, file:/PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.\-]{0,251}[a-z0-9])?\Z", re.ASCII)
+_WRITTEN: Final = (
+    "Write a path, file:/PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or "
+    "hdfs://NAME/PATH"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """``path`` is a path of this machine with ``Scheme.FILE``, else a prefix within the bucket, "" for all of it."""
+    """``path`` is a path of this machine with ``Scheme.FILE``, else a prefix within the bucket, "" for all of it.
+    HDFS's ``bucket`` is the name of a NameNode or name service."""
 
     scheme: Scheme
     bucket: str = ""
@@ -83,7 +89,13 @@ def parse_location(written: object) -> Location:
 
 def _object_location(scheme: Scheme, rest: str, *, slashes: bool) -> Location:
     bucket, _, path = rest.partition("/")
-    if not slashes or not _BUCKET.match(bucket):
+    if scheme is Scheme.HDFS:
+        if not slashes or not _HOST.match(bucket):
+            raise ValueError(
+                "behind hdfs:// there is no plain name of a NameNode or name service; ports are set in "
+                f"stores.hdfs.endpoints. {_WRITTEN}"
+            )
+    elif not slashes or not _BUCKET.match(bucket):
         raise ValueError(
             f"behind {scheme}:// there is no plain name of a bucket; credentials do not belong there. {_WRITTEN}"
         )

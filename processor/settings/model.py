@@ -55,8 +55,8 @@ class CheckpointSettings(Section):
     directory: StoreLocation | None = Field(
         default=None,
         description="Where checkpoints and decision logs are, one subdirectory a job: a directory, or "
-        "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX. Required to run a job; durable, and not "
-        "shared by two jobs of one name.",
+        "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, hdfs://NAME/PATH. Required to run a job; "
+        "durable, and not shared by two jobs of one name.",
     )
     log_directory: StoreLocation | None = Field(
         default=None,

@@ -16,6 +16,9 @@ from processor.settings.units import Duration, at_least_ms
 
 RETRIES_LIMIT = 100
 
+_ENDPOINT = r"https?://[^/?#@,\s]+"
+_ENDPOINTS = rf"^{_ENDPOINT}(,{_ENDPOINT})*$"
+_ADDRESS = r"^https?://[^/?#@\s]+(/[^?#@\s]*)?$"
 _BOTH = "{} and {} go together: set both or none"
 
 
@@ -24,7 +27,7 @@ class S3Settings(Section):
 
     endpoint: str | None = Field(
         default=None,
-        pattern=r"^https?://[^/?#@\s]+(/[^?#@\s]*)?$",
+        pattern=_ADDRESS,
         description="Address of the server; by default Amazon's of the region. Without it AWS_ENDPOINT_URL counts.",
     )
     region: str | None = Field(
@@ -63,6 +66,11 @@ class GsSettings(Section):
 class AzSettings(Section):
     """Azure Blob Storage."""
 
+    endpoint: str | None = Field(
+        default=None,
+        pattern=_ADDRESS,
+        description="Address of the account's blobs; by default Azure's own.",
+    )
     account: str | None = Field(default=None, description="By default AZURE_STORAGE_ACCOUNT_NAME.")
     account_key: SecretStr | None = Field(
         default=None,
@@ -82,12 +90,38 @@ class AzSettings(Section):
         return self
 
 
+class HdfsSettings(Section):
+    """HDFS, by the HTTP interface of its NameNodes (WebHDFS) or of a gateway (HttpFS)."""
+
+    endpoints: str | None = Field(
+        default=None,
+        pattern=_ENDPOINTS,
+        description="Addresses of the HTTP servers, with commas between them; asked in turn until one answers. By "
+        "default http://NAME:9870 of the location hdfs://NAME/PATH.",
+    )
+    user: str | None = Field(
+        default=None,
+        description="Whom to be, where HDFS believes it (simple authentication); by default whom the server takes "
+        "its visitors for.",
+    )
+    delegation_token: SecretStr | None = Field(
+        default=None, description="Instead of a user, where Kerberos is asked for; it is renewed elsewhere."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> HdfsSettings:
+        if self.user is not None and self.delegation_token is not None:
+            raise ValueError("user and delegation_token are both set: keep one")
+        return self
+
+
 class StoreSettings(Section):
-    """How object stores are reached that checkpoint.directory or checkpoint.log_directory names."""
+    """How stores are reached that checkpoint.directory or checkpoint.log_directory names by a URI."""
 
     s3: S3Settings = Field(default_factory=S3Settings, description="For s3: locations.")
     gs: GsSettings = Field(default_factory=GsSettings, description="For gs: locations.")
     az: AzSettings = Field(default_factory=AzSettings, description="For az: locations.")
+    hdfs: HdfsSettings = Field(default_factory=HdfsSettings, description="For hdfs: locations.")
     connect_timeout: Annotated[Duration, at_least_ms(100)] = Field(
         default=5_000, description="How long a connection may take."
     )

@@ -1,4 +1,4 @@
-"""From a location and the settings to a bucket one can ask."""
+"""From a location and the settings to a bucket, or a folder of HDFS, one can ask."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from processor.errors import SettingsError
 from processor.invariant import invariant
 from processor.settings.location import Location, Scheme
 from processor.settings.stores import StoreSettings
-from processor.storage.object_store import Objects
+from processor.storage.hadoop_objects import HadoopObjects
+from processor.storage.object_store import BucketObjects
+from processor.storage.objects import Objects
+from processor.storage.webhdfs import Access, WebHdfs
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+NAMENODE_PORT = 9_870
+"""Of its HTTP server."""
 
 BACKOFF_FIRST_MS = 100
 BACKOFF_MAX_MS = 5_000
@@ -24,6 +30,8 @@ BACKOFF_MAX_MS = 5_000
 def open_bucket(location: Location, settings: StoreSettings) -> Objects:
     """The objects below a location. Asks nobody yet. Raises SettingsError."""
     invariant(location.scheme is not Scheme.FILE, "a directory is no bucket")
+    if location.scheme is Scheme.HDFS:
+        return _hdfs(location, settings)
     try:
         store = _store(location, settings)
     except Exception as error:
@@ -32,7 +40,7 @@ def open_bucket(location: Location, settings: StoreSettings) -> Objects:
             f"'{location}' cannot be opened: its settings are refused ({type(error).__name__}).",
             remedy=f"Check stores.{location.scheme} and the provider's environment variables.",
         ) from None
-    return Objects(store, str(location), f"{location.path}/" if location.path else "")
+    return BucketObjects(store, str(location), f"{location.path}/" if location.path else "")
 
 
 def _store(location: Location, settings: StoreSettings) -> ObjectStore:
@@ -65,12 +73,37 @@ def _store(location: Location, settings: StoreSettings) -> ObjectStore:
             return GCSStore(location.bucket, client_options=client, retry_config=retries, **config)  # type: ignore[arg-type]
         case Scheme.AZ:
             az = settings.az
-            config = _given(account_name=az.account, account_key=az.account_key, sas_key=az.sas_token)
+            if az.endpoint is not None and az.endpoint.startswith("http:"):
+                client["allow_http"] = True
+            config = _given(
+                endpoint=az.endpoint,
+                account_name=az.account,
+                account_key=az.account_key,
+                sas_key=az.sas_token,
+            )
             return AzureStore(location.bucket, client_options=client, retry_config=retries, **config)  # type: ignore[arg-type]
-        case Scheme.FILE:
+        case Scheme.FILE | Scheme.HDFS:
             raise AssertionError("looked at above")
         case _:
             assert_never(location.scheme)
+
+
+def _hdfs(location: Location, settings: StoreSettings) -> Objects:
+    hdfs = settings.hdfs
+    identity = {}
+    if hdfs.delegation_token is not None:
+        identity = {"delegation": hdfs.delegation_token.get_secret_value()}
+    elif hdfs.user is not None:
+        identity = {"user.name": hdfs.user}
+    access = Access(
+        endpoints=(hdfs.endpoints or f"http://{location.bucket}:{NAMENODE_PORT}").split(","),
+        identity=identity,
+        connect_timeout_s=settings.connect_timeout / 1_000,
+        request_timeout_s=settings.request_timeout / 1_000,
+        retries_max=settings.retries_max,
+        retry_timeout_s=settings.retry_timeout / 1_000,
+    )
+    return HadoopObjects(WebHdfs(access), str(location), f"/{location.path}" if location.path else "")
 
 
 def _client(settings: StoreSettings) -> ClientConfig:

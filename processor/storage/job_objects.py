@@ -11,7 +11,7 @@ from processor.storage.identity import IDENTITY, IDENTITY_BYTES_MAX, decode_iden
 from processor.storage.layout import FILES_FOLDER, job_part
 from processor.storage.object_files import ObjectFiles
 from processor.storage.object_log import ObjectLog
-from processor.storage.object_store import Objects
+from processor.storage.objects import Objects
 
 
 def open_job_objects(

@@ -19,7 +19,7 @@ from processor.invariant import invariant
 from processor.storage.block_file import damaged
 from processor.storage.folder_tree import os_error
 from processor.storage.layout import safe_parts
-from processor.storage.object_store import PART_BYTES, Objects
+from processor.storage.objects import PART_BYTES, Objects
 
 PARTS_MAX: Final = 10_000
 """Of one upload: what S3 takes."""

@@ -18,7 +18,7 @@ from processor.storage.layout import (
     log_name,
     place_of,
 )
-from processor.storage.object_store import Objects
+from processor.storage.objects import Objects
 
 
 class ObjectLog:

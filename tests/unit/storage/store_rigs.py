@@ -17,11 +17,14 @@ from processor.storage.directory_log import DirectoryLog
 from processor.storage.layout import FILES_FOLDER
 from processor.storage.object_files import ObjectFiles
 from processor.storage.object_log import ObjectLog
-from processor.storage.object_store import Objects
+from processor.storage.object_store import BucketObjects
+from processor.storage.objects import Objects
+from tests.hdfs_stand_in import HdfsStandIn
 from tests.s3_server import S3Server
+from tests.store_servers import AzureServer, HdfsServer
 from tests.unit.storage.disks import Tokens
 
-KINDS = ["directory", "s3", "objects-in-memory", "objects-on-disk"]
+KINDS = ["directory", "s3", "objects-in-memory", "objects-on-disk", "azure", "hdfs", "hdfs-stand-in"]
 
 
 @dataclass(kw_only=True)
@@ -44,6 +47,14 @@ def open_rig(kind: str, request: pytest.FixtureRequest, folder: Path) -> StoreRi
             return _directory(folder)
         case "s3":
             return _s3(request.getfixturevalue("s3"))
+        case "azure":
+            return _azure(request.getfixturevalue("azure"))
+        case "hdfs":
+            return _hdfs(request.getfixturevalue("hdfs"))
+        case "hdfs-stand-in":
+            server = HdfsStandIn()
+            request.addfinalizer(server.close)
+            return _hdfs(server)
         case "objects-in-memory":
             return _objects(MemoryStore())
         case _:
@@ -81,8 +92,38 @@ def _s3(server: S3Server) -> StoreRig:
     )
 
 
+def _azure(server: AzureServer) -> StoreRig:
+    location = server.location()
+    path = f"{location.bucket}/{location.path}/job"
+    block = {"x-ms-blob-type": "BlockBlob"}
+
+    def root() -> Objects:
+        return open_bucket(location, server.settings()).below("job")
+
+    return StoreRig(
+        files=lambda: ObjectFiles(root().below(FILES_FOLDER)),
+        log=lambda: ObjectLog(root()),
+        put=lambda name, content: _ignore(server.request("PUT", f"{path}/{name}", content, block)),
+        remove=lambda name: _ignore(server.request("DELETE", f"{path}/{name}")),
+    )
+
+
+def _hdfs(server: HdfsServer | HdfsStandIn) -> StoreRig:
+    location = server.location()
+
+    def root() -> Objects:
+        return open_bucket(location, server.settings()).below("job")
+
+    return StoreRig(
+        files=lambda: ObjectFiles(root().below(FILES_FOLDER)),
+        log=lambda: ObjectLog(root()),
+        put=lambda name, content: root().replace(name, content),
+        remove=lambda name: root().delete(name),
+    )
+
+
 def _objects(store: ObjectStore) -> StoreRig:
-    root = Objects(store, "memory").below("job")
+    root = BucketObjects(store, "memory").below("job")
     return StoreRig(
         files=lambda: ObjectFiles(root.below(FILES_FOLDER)),
         log=lambda: ObjectLog(root),

@@ -23,7 +23,7 @@ from processor.storage.identity import encode_identity
 from processor.storage.job_store import open_job_store
 from processor.storage.object_files import ObjectFiles
 from processor.storage.object_log import ObjectLog
-from processor.storage.object_store import PART_BYTES, Objects
+from processor.storage.objects import PART_BYTES, Objects
 from processor.storage.places import Places, places_of
 from tests.s3_server import (
     SECRET_KEY,
