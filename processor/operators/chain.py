@@ -9,6 +9,7 @@ from typing import Any
 from processor.contracts.completion import Completion
 from processor.ids import CheckpointId, StepName
 from processor.invariant import invariant
+from processor.operators.joined_completion import JoinedCompletion
 from processor.operators.operator import (
     MAIN_OUTPUT,
     AnyOperator,
@@ -183,7 +184,7 @@ class ChainRunner:
             for completion in completions:
                 completion.discard()
             raise
-        return _ChainCompletion(completions)
+        return JoinedCompletion(completions)
 
     def decided(self, checkpoint: CheckpointId) -> None:
         for operator in self._operators:
@@ -210,28 +211,3 @@ class ChainRunner:
                 failure = failure or error
         if failure is not None:
             raise failure
-
-
-class _ChainCompletion:
-    """The second phases of all operators of a chain, run in the order of the steps."""
-
-    def __init__(self, completions: Sequence[Completion[OperatorSnapshot]]) -> None:
-        self._completions = tuple(completions)
-
-    def run(self) -> OperatorSnapshot:
-        """All snapshots in one. When one raises, all are discarded, so that no frozen state is forgotten."""
-        try:
-            snapshots = [completion.run() for completion in self._completions]
-        except BaseException:
-            self.discard()
-            raise
-        return OperatorSnapshot(
-            keyed=tuple(file for snapshot in snapshots for file in snapshot.keyed),
-            operators=tuple(file for snapshot in snapshots for file in snapshot.operators),
-            outboxes=tuple(outbox for snapshot in snapshots for outbox in snapshot.outboxes),
-            event_times=tuple(reached for snapshot in snapshots for reached in snapshot.event_times),
-        )
-
-    def discard(self) -> None:
-        for completion in self._completions:
-            completion.discard()

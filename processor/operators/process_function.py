@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from processor.errors import JobError
+from processor.operators.broadcast_context import BroadcastContext
 from processor.operators.context import Context
 from processor.records.batch import Key
 
@@ -93,6 +94,26 @@ class KeyedCoProcess(KeyedFunction[K, W], Generic[K, V, R, W]):
     def on_right(self, value: R, /, context: Context[K, W]) -> None:
         """Called for every record of the stream that was given to ``connect``."""
         raise NotImplementedError(f"{type(self).__name__} has no on_right")
+
+
+class KeyedBroadcastProcess(KeyedFunction[K, W], Generic[K, V, R, W]):
+    """A function of a stream with keys K and values V, and of one of values R that reaches every subtask; it emits
+    values W.
+
+    What it keeps of R is in ``BroadcastState``, which every subtask has alike; all methods read it.
+    Which of two records of different streams comes first is not promised, and may differ between subtasks.
+    """
+
+    _record_methods = ("on_record",)
+
+    def on_record(self, value: V, /, context: Context[K, W]) -> None:
+        """Called for every record of the stream with keys, in the order of the stream."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_record")
+
+    def on_broadcast(self, value: R, /, context: BroadcastContext) -> None:
+        """Called in every subtask for every record of the stream that is broadcast, in the same order in all. There
+        is no key at hand. It must do the same everywhere: go by the record and the broadcast state alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_broadcast")
 
 
 _TAKEN: Final = "_processor_taken"

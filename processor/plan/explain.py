@@ -96,6 +96,9 @@ def _lasting(expiry: Expiry | None) -> str:
     return f", {_duration(expiry.after_ms)} after it was written{' or read' if expiry.reads_renew else ''}"
 
 
+_HOW = {EdgeKind.FORWARD: "forward", EdgeKind.KEYED: "by key", EdgeKind.BROADCAST: "to all"}
+
+
 def _departure(channel: ChannelPlan) -> str:
     return f"━▶ chain '{channel.consumer}'{_manner(channel)}"
 
@@ -105,8 +108,7 @@ def _arrival(channel: ChannelPlan) -> str:
 
 
 def _manner(channel: ChannelPlan) -> str:
-    how = "by key" if channel.kind is EdgeKind.KEYED else "forward"
-    return f", {how}" + ("" if channel.value_type is None else f", {show(channel.value_type)}")
+    return f", {_HOW[channel.kind]}" + ("" if channel.value_type is None else f", {show(channel.value_type)}")
 
 
 def _ends(end: object) -> str:

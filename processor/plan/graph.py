@@ -23,6 +23,8 @@ class EdgeKind(StrEnum):
     """Same subtask index; chained where parallelism allows, else spread by whole batches."""
     KEYED = "keyed"
     """By key group. The producing side carries keys in its batches."""
+    BROADCAST = "broadcast"
+    """Every batch to every subtask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

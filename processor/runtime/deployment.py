@@ -37,7 +37,7 @@ from processor.storage.outbox_files import OutboxFiles
 from processor.task.channel_intake import ChannelIntake
 from processor.task.in_flight import InFlightFiles
 from processor.task.input_gate import InputChannel, InputGate
-from processor.task.output_gate import ForwardOutput, KeyedOutput, Output, OutputGate
+from processor.task.output_gate import BroadcastOutput, ForwardOutput, KeyedOutput, Output, OutputGate
 from processor.task.processing_clock import ProcessingClock
 from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
 from processor.task.subtask import Subtask, SubtaskParts
@@ -157,9 +157,13 @@ class Deployment:
 
     def _output(self, edge: int, producer: SubtaskId) -> Output:
         senders = self._senders[(edge, producer)]
-        if self._plan.channels[edge].kind is EdgeKind.KEYED:
-            return KeyedOutput(senders, self._plan.max_parallelism)
-        return ForwardOutput(senders)
+        match self._plan.channels[edge].kind:
+            case EdgeKind.KEYED:
+                return KeyedOutput(senders, self._plan.max_parallelism)
+            case EdgeKind.BROADCAST:
+                return BroadcastOutput(senders)
+            case EdgeKind.FORWARD:
+                return ForwardOutput(senders)
 
     def _channel_intake(self, subtask: Subtask, chain: Chain) -> ChannelIntake:
         gate = InputGate(

@@ -6,27 +6,40 @@ from processor.contracts.policy import Fail, Skip
 from processor.contracts.sink import Guarantee
 from processor.operators.aggregates import Aggregate, Count, Keyed, Sum
 from processor.operators.aggregating_state import Aggregated, AggregatingState
+from processor.operators.broadcast_context import BroadcastContext
 from processor.operators.context import Context, Timers
-from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
+from processor.operators.process_function import (
+    KeyedBroadcastProcess,
+    KeyedCoProcess,
+    KeyedProcess,
+    SideOutput,
+)
 from processor.operators.transform_function import RecordContext, Transform
 from processor.records.batch import Key
+from processor.state.broadcast_map import BroadcastMap, Writable
 from processor.state.declarations import ValueState
 from processor.state.expiry import Expiry
 from processor.state.items import Items
 from processor.state.keyed_view import Value
 from processor.state.list_state import Listed, ListState
 from processor.state.map_state import Mapped, MapState
-from processor.state.operator_state import SplitListState, UnionListState
+from processor.state.operator_state import BroadcastState, SplitListState, UnionListState
 from processor.state.reducing_state import Reduced, ReducingState
+from processor.stream.broadcast_stream import BroadcastConnected
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
 from processor.stream.keyed_stream import KeyedStream
-from processor.stream.stream import Processed, SourceStream, Stream
+from processor.stream.stream import BroadcastStream, Processed, SourceStream, Stream
 
 __all__ = [
     "Aggregate",
     "Aggregated",
     "AggregatingState",
+    "BroadcastConnected",
+    "BroadcastContext",
+    "BroadcastMap",
+    "BroadcastState",
+    "BroadcastStream",
     "CheckpointHook",
     "ConnectedStreams",
     "Context",
@@ -38,6 +51,7 @@ __all__ = [
     "Job",
     "Key",
     "Keyed",
+    "KeyedBroadcastProcess",
     "KeyedCoProcess",
     "KeyedProcess",
     "KeyedStream",
@@ -61,4 +75,5 @@ __all__ = [
     "UnionListState",
     "Value",
     "ValueState",
+    "Writable",
 ]

@@ -79,9 +79,9 @@ class JobBuilder:
         step: Step,
         inputs: Sequence[Port] = (),
         *,
-        keyed: bool = False,
+        kinds: Sequence[EdgeKind] = (),
     ) -> None:
-        """Add a step behind these outputs, over edges that spread by key group if ``keyed``."""
+        """Add a step behind these outputs, over edges of these ``kinds``, one for each; forward without them."""
         self._checked_parallelism(step.parallelism, "the step", step.name)
         self._steps[step.name] = step
         for index, port in enumerate(inputs):
@@ -91,7 +91,7 @@ class JobBuilder:
                     output=port.output,
                     target=step.name,
                     input=index,
-                    kind=EdgeKind.KEYED if keyed else EdgeKind.FORWARD,
+                    kind=kinds[index] if kinds else EdgeKind.FORWARD,
                     value_type=port.value_type,
                     keyed=port.keyed,
                 )

@@ -10,7 +10,7 @@ from processor.errors import JobError, Where
 from processor.ids import StepName
 from processor.operators.process_function import declared_sides
 from processor.operators.types import accepts, show
-from processor.plan.graph import Step
+from processor.plan.graph import EdgeKind, Step
 from processor.state.declarations import State, expiries_of
 from processor.state.value_types import describe_type
 from processor.stream.builder import JobBuilder, Port
@@ -53,11 +53,21 @@ def check_crossing(port: Port) -> None:
 
 
 def add_process(
-    builder: JobBuilder, inputs: Sequence[Port], step: Step, cls: type, result_type: Any
+    builder: JobBuilder,
+    inputs: Sequence[Port],
+    step: Step,
+    cls: type,
+    result_type: Any,
+    *,
+    kinds: Sequence[EdgeKind] | None = None,
+    states: Sequence[type[Any]] = (State,),
 ) -> Processed[Any]:
-    """Add a step that runs a class, with the states the class declares. Raises JobError like ``step_states``."""
-    states = step_states(cls, step.name, State)
-    builder.add(replace(step, states=states, expiries=dict(expiries_of(cls))), inputs, keyed=True)
-    key_type = next((port.key_type for port in inputs if port.key_type is not None), None)
+    """Add a step that runs a class, over edges of these ``kinds`` (by key, if not given), with the states the class
+    declares, of these kinds of ``states``. Raises JobError like ``step_states``."""
+    described = replace(step, states=step_states(cls, step.name, *states), expiries=dict(expiries_of(cls)))
+    kinds = [EdgeKind.KEYED] * len(inputs) if kinds is None else kinds
+    builder.add(described, inputs, kinds=kinds)
+    keyed = [port for port, kind in zip(inputs, kinds, strict=True) if kind is EdgeKind.KEYED]
+    key_type = next((port.key_type for port in keyed if port.key_type is not None), None)
     port = Port(step=step.name, value_type=result_type, keyed=True, key_type=key_type)
     return Processed(builder, port, dict(declared_sides(cls)))

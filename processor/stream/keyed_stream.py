@@ -18,14 +18,15 @@ from processor.operators.lift import Filter
 from processor.operators.process_function import KeyedProcess
 from processor.operators.running_aggregate import TOTAL, RunningAggregate
 from processor.operators.types import accepts, function_types, parameter_type, return_type, same, show
-from processor.plan.graph import Step
+from processor.plan.graph import EdgeKind, Step
 from processor.records.batch import Key
 from processor.state.value_types import describe_type
+from processor.stream.broadcast_stream import BroadcastConnected
 from processor.stream.builder import Port, checked_function
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.keyed_step import add_process, check_crossing, check_input
 from processor.stream.step_class import function_class
-from processor.stream.stream import Processed, Stream
+from processor.stream.stream import BroadcastStream, Processed, Stream
 
 K = TypeVar("K", bound=Key)
 V = TypeVar("V")
@@ -111,6 +112,23 @@ class KeyedStream(Stream[V], Generic[K, V]):
             )
         return ConnectedStreams(self._builder, self._port, other._port)
 
+    def connect_broadcast(self, other: BroadcastStream[R]) -> BroadcastConnected[K, V, R]:
+        """This stream and one that reaches every subtask, for one function that sees both: ``process``."""
+        where = Where(step=self._port.step)
+        if not isinstance(other, BroadcastStream):
+            raise JobError(
+                f"connect_broadcast is given {other!r:.80}, which is no broadcast stream.",
+                remedy="Give a stream of this job behind a broadcast of its own.",
+                where=where,
+            )
+        if other.builder is not self._builder:
+            raise JobError(
+                f"connect_broadcast is given a stream of job '{other.builder.name}'.",
+                remedy=f"Give a stream of this job, '{self._builder.name}'.",
+                where=where,
+            )
+        return BroadcastConnected(self._builder, self._port, other)
+
     def aggregate(
         self,
         step: str,
@@ -133,7 +151,7 @@ class KeyedStream(Stream[V], Generic[K, V]):
                 states={TOTAL: description},
             ),
             [self._port],
-            keyed=True,
+            kinds=[EdgeKind.KEYED],
         )
         key_type, result_type = self._port.key_type, return_type(how.result)
         value_type: Any = Keyed

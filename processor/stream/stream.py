@@ -43,6 +43,7 @@ _NOT_HERE = {
     "process": _NO_KEY,
     "aggregate": _NO_KEY,
     "connect": _NO_KEY,
+    "connect_broadcast": _NO_KEY,
     "event_time": ("event_time stands behind another step.", "Put it right behind read."),
 }
 """What only some streams have, with what to tell those who ask the others for it."""
@@ -179,6 +180,17 @@ class Stream(Generic[V]):
         port = self._then(name, "key by", lambda: KeyBy(key, type_known=known), on_error, None)
         return KeyedStream(self._builder, replace(port, keyed=True, key_type=key_type))
 
+    def broadcast(self, step: str) -> BroadcastStream[V]:
+        """For ``connect_broadcast``: every value reaches every subtask of what follows. Few at a time, for each is
+        worked on by all.
+
+        The step has one subtask, through which all values go: so those that follow see them in one order, and keep
+        the same of them.
+        """
+        name = self._builder.name_step(step)
+        port = self._then(name, "broadcast", Union, None, 1)
+        return BroadcastStream(self._builder, replace(port, keyed=False, key_type=None))
+
     def union(self, step: str, *others: Stream[V], parallelism: int | None = None) -> Stream[V]:
         """This stream and others as one; the order within each stays, between them there is none."""
         name = self._builder.name_step(step)
@@ -308,6 +320,14 @@ class SourceStream(Stream[V]):
             ),
         )
         return Stream(self._builder, self._port)
+
+
+class BroadcastStream(Generic[V]):
+    """What ``broadcast`` gives: values for every subtask of the steps it meets a stream with keys in."""
+
+    def __init__(self, builder: JobBuilder, port: Port) -> None:
+        self.builder = builder
+        self.port = port
 
 
 class Processed(Stream[V]):

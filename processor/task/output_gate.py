@@ -64,6 +64,18 @@ class KeyedOutput:
                 sender.send(batch.take(chosen))
 
 
+class BroadcastOutput:
+    """Every batch to every subtask. Nobody changes a batch, so they share it."""
+
+    def __init__(self, senders: Sequence[ChannelSender]) -> None:
+        invariant(len(senders) > 0, "an edge has a consumer")
+        self.senders = tuple(senders)
+
+    def emit(self, batch: Batch[Any]) -> None:
+        for sender in self.senders:
+            sender.send(batch)
+
+
 class OutputGate:
     """All outputs of a subtask. Marks go to every channel of every output."""
 

@@ -31,7 +31,7 @@ from processor.simulation.operator import (
     run_stop_and_restore,
     run_to_the_end,
 )
-from tests.simulation.kinds import KINDS, Collect, CountInEveryKind, CountWhatExpires
+from tests.simulation.kinds import KINDS, Collect, CountByRules, CountInEveryKind, CountWhatExpires
 from tests.simulation.table import PLUGIN, LogSource, TablePlugin, TableSettings, TableSink
 
 PARTS_IN = 3
@@ -250,6 +250,17 @@ def collect(chance: Random) -> Case:
     every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
     inputs = numbered(chance, "read", records=MANY_RECORDS)
     return _case(job, chance, audits=[every], inputs=inputs, script=script)
+
+
+def broadcast(chance: Random) -> Case:
+    """One topic counted by key while another reaches every subtask, moved like ``kinds``."""
+    job = Job("broadcast")
+    rules = job.read("read-right", KafkaSource("right", Text())).broadcast("to-all")
+    keyed = job.read("read-left", KafkaSource("left", Text())).key_by("by-key", key_of)
+    counted = keyed.connect_broadcast(rules).process("count", CountByRules)
+    counted.write("write", KafkaSink("out", Text()))
+    counted_left = replace(counts(state="seen"), source="read-left")
+    return _moved(job, chance, audits=[counted_left], inputs=two_streams(chance))
 
 
 def timers(chance: Random) -> Case:
@@ -475,6 +486,8 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
         "kinds": kinds,
         "expiring": expiring,
         "collect": collect,
+        "broadcast": broadcast,
+        "broadcast-overtaken": lambda chance: unaligned(broadcast(chance), chance),
         "timers": timers,
         "event-time": event_time,
         "connect": connect,
@@ -531,7 +544,7 @@ def _case(
     )
 
 
-def _moved(job: Job, chance: Random, *, audits: list[Audit]) -> Case:
+def _moved(job: Job, chance: Random, *, audits: list[Audit], inputs: list[Input] | None = None) -> Case:
     """A case that runs through; or is put in the place of itself with fewer subtasks; or is restored from a savepoint
     with more or fewer."""
     before_ms = (chance.randrange(300, 8_000), chance.choice((0, 50, 300, 3_000)))
@@ -543,7 +556,7 @@ def _moved(job: Job, chance: Random, *, audits: list[Audit]) -> Case:
             (run_stop_and_restore(SAVEPOINT, before_ms=before_ms[0], parallelism=after), before),
         )
     )
-    return _case(job, chance, audits=audits, script=script, parallelism=parallelism)
+    return _case(job, chance, audits=audits, inputs=inputs, script=script, parallelism=parallelism)
 
 
 def kafka_section(chance: Random) -> KafkaSettings:

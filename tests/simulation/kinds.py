@@ -8,9 +8,12 @@ from typing import Final
 
 from processor import (
     AggregatingState,
+    BroadcastContext,
+    BroadcastState,
     Context,
     Count,
     Expiry,
+    KeyedBroadcastProcess,
     KeyedProcess,
     ListState,
     MapState,
@@ -126,6 +129,31 @@ class CountWhatExpires(KeyedProcess[str, str, str]):
             raise WrongState(f"{context.key} has {latest} as its latest of {alive} to {perhaps}")
         if timed != in_time:
             raise WrongState(f"{context.key} has {timed} in event time, and {in_time} are not over")
+
+
+class CountByRules(KeyedBroadcastProcess[str, str, str, str]):
+    """Counts, and keeps how far it has come in every part of the broadcast stream."""
+
+    seen = ValueState(int)
+    numbers = BroadcastState(str, int)
+    latest = BroadcastState(str, str)
+
+    def on_record(self, value: str, /, context: Context[str, str]) -> None:
+        if {part: text.split()[1] for part, text in self.latest.items()} != {
+            part: str(number) for part, number in self.numbers.items()
+        }:
+            raise WrongState(f"{self.latest.items()} is not {self.numbers.items()}")
+        count = (self.seen.get() or 0) + 1
+        self.seen.set(count)
+        context.emit(f"{context.key} {count}")
+
+    def on_broadcast(self, value: str, /, context: BroadcastContext) -> None:
+        part, number, _ = value.split()
+        before = self.numbers.get(part)
+        if int(number) != (0 if before is None else before + 1):
+            raise WrongState(f"'{value}' is broadcast behind number {before}")
+        context.writable(self.numbers).set(part, int(number))
+        context.writable(self.latest).set(part, value)
 
 
 class Collect(Transform[str, str]):

@@ -12,6 +12,9 @@ from connectors.formats import AnyJson, Avro, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
     AggregatingState,
+    BroadcastContext,
+    BroadcastState,
+    BroadcastStream,
     ConnectedStreams,
     Context,
     Count,
@@ -19,6 +22,7 @@ from processor import (
     Fail,
     Job,
     Keyed,
+    KeyedBroadcastProcess,
     KeyedCoProcess,
     KeyedProcess,
     KeyedStream,
@@ -226,6 +230,45 @@ def together(lines: Stream[str]) -> None:
     lines.transform("more", partial(Together, 9), on_error=Skip(), parallelism=2).write(
         "more-out", KafkaSink("more", AnyJson())
     )
+
+
+@dataclass(frozen=True)
+class Rule:
+    page: str
+    most: int
+
+
+class ByRules(KeyedBroadcastProcess[str, Click, Rule, Alert]):
+    """Clicks of a user, by rules that every subtask knows."""
+
+    clicks = MapState(str, int)
+    rules = BroadcastState(str, Rule)
+    others = SideOutput(Click)
+
+    def on_record(self, value: Click, /, context: Context[str, Alert]) -> None:
+        count = (self.clicks.get(value.page) or 0) + 1
+        self.clicks.set(value.page, count)
+        rule: Rule | None = self.rules.get(value.page)
+        if rule is None:
+            self.others.emit(value)
+        elif count > rule.most and value.page in self.rules:
+            context.emit(Alert(context.key))
+        names: list[str] = [page for page, _ in self.rules.items()]
+        context.timers.at_event_time(len(names) + len(self.rules))
+
+    def on_broadcast(self, value: Rule, /, context: BroadcastContext) -> None:
+        rules = context.writable(self.rules)
+        if value.most < 0 or context.timestamp_ms < 0:
+            rules.remove(value.page)
+        else:
+            rules.set(value.page, value)
+
+
+def ruled(clicks: Stream[Click], rules: Stream[Rule]) -> None:
+    to_all: BroadcastStream[Rule] = rules.broadcast("to-all")
+    alerts = clicks.key_by("of-user", lambda c: c.user).connect_broadcast(to_all).process("ruled", ByRules)
+    alerts.write("alerts-out", KafkaSink("alerts", Json(Alert)))
+    alerts.side(ByRules.others).write("others-out", KafkaSink("others", Json(Click)))
 
 
 def upper(text: str) -> str:

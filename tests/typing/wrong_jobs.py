@@ -9,10 +9,13 @@ from connectors.formats import AnyJson, Json, Raw, Text
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
     AggregatingState,
+    BroadcastContext,
+    BroadcastState,
     Context,
     Count,
     Expiry,
     Job,
+    KeyedBroadcastProcess,
     KeyedCoProcess,
     KeyedProcess,
     ListState,
@@ -173,6 +176,32 @@ class Together(Transform[str, int]):
 src.transform("t", Together)  # wrong: of clicks
 by_user.process("t", Together)  # wrong: not for keys
 src.map("m", lambda c: c.user).transform("t", Watch)  # wrong: for keys
+
+
+class ByRules(KeyedBroadcastProcess[str, Click, str, int]):
+    rules = BroadcastState(str, int)
+    by_list = BroadcastState(list[str], int)  # wrong: a list is no key
+    seen = ValueState(int)
+
+    def on_record(self, value: Click, /, context: Context[str, int]) -> None:
+        self.rules.set(value.page, 1)  # wrong: only to be read
+        context.writable(self.rules).set(value.page, 1)  # wrong: only to be read
+        context.emit(self.rules.get(value.page))  # wrong: may be None
+        self.rules.get(value.at_ms)  # wrong: keys are str
+
+    def on_broadcast(self, value: str, /, context: BroadcastContext) -> None:
+        context.writable(self.rules).set(value, value)  # wrong: not an int
+        context.writable(self.seen).set(1)  # wrong: of a key
+        context.emit(1)  # wrong: every subtask would
+        context.key.upper()  # wrong: no key
+
+
+lines = src.map("m", lambda c: c.page)
+by_user.connect_broadcast(lines)  # wrong: without broadcast
+by_user.connect_broadcast(lines.broadcast("all")).process("p", Watch)  # wrong: for one stream
+by_user.connect_broadcast(src.broadcast("all")).process("p", ByRules)  # wrong: of clicks
+src.connect_broadcast(lines.broadcast("all"))  # wrong: no key
+lines.broadcast("all").map("m", len)  # wrong: only to be connected
 
 
 class Mistyped(KeyedProcess[str, Click, int]):

@@ -128,4 +128,65 @@ KINDS: Final = (
             ),
         ),
     ),
+    Mutant(
+        name="broadcast_records_go_to_one_subtask",
+        job="broadcast",
+        breaks="A batch that is broadcast reaches one subtask, another one each time.",
+        edits=(
+            Edit(
+                function="processor.task.output_gate:BroadcastOutput.emit",
+                find="        for sender in self.senders:\n            sender.send(batch)\n",
+                put="        self.senders = (*self.senders[1:], self.senders[0])\n"
+                "        self.senders[0].send(batch)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="broadcast_state_is_that_of_the_same_number",
+        job="broadcast",
+        breaks="Subtasks that there were not before begin without broadcast state.",
+        edits=(
+            Edit(
+                function="processor.state.operator_states:OperatorStates._restore",
+                find="for file in files[:1]:",
+                put="for file in files[self._request.subtask_index :][:1]:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a_snapshot_of_broadcast_state_sees_what_came_after_the_cut",
+        job="broadcast",
+        breaks="A map in the hands of a snapshot goes on changing.",
+        edits=(
+            Edit(
+                function="processor.state.broadcast_map:BroadcastMap._change",
+                find="            self._kept = dict(self._kept)\n",
+                put="            pass\n",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R22_a_file_of_an_older_version_is_listed_again",
+        job="broadcast",
+        breaks="The file of a decided checkpoint is listed again though the state has changed since.",
+        edits=(
+            Edit(
+                function="processor.state.operator_states:OperatorStates.cut",
+                find="and self._decided[0] == versions",
+                put="and True",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R27_broadcast_edges_are_overtaken",
+        job="broadcast-overtaken",
+        breaks="Barriers overtake records that are broadcast, and nobody can say to whom they go at a restore.",
+        edits=(
+            Edit(
+                function="processor.plan.chaining:plan",
+                find="overtakable=edge.kind is EdgeKind.KEYED",
+                put="overtakable=edge.kind is not EdgeKind.FORWARD",
+            ),
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.policy import Skip
@@ -174,6 +174,7 @@ def test_as_many_subtasks_as_before_get_what_each_had():
     assert [function.known.get() for function in functions] == [["a", "b", "c", "d"]] * 3
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     lists=st.lists(st.lists(st.text(max_size=2), max_size=5), min_size=1, max_size=4),
     parallelism=st.integers(1, 5),

@@ -463,6 +463,7 @@ def test_a_time_that_is_none_is_refused() -> None:
         Expiry(TEN, by=cast(Any, "event"))
 
 
+@settings(deadline=None, max_examples=50)
 @given(touched_ms=st.integers(-(2**63), 2**63 - 1), value=st.binary(max_size=9))
 def test_the_time_of_a_pair_is_read_whoever_encoded_it(touched_ms: int, value: bytes) -> None:
     encoded = msgspec.msgpack.encode(value)

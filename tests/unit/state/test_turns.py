@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.state.in_turn import Turns
@@ -17,6 +17,7 @@ acts = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(history=acts)
 def test_all_that_is_there_is_given_out_in_a_round_and_nothing_else(history: list[tuple[str, int]]) -> None:
     turns, there = Turns(), set[int]()
