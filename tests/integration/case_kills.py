@@ -31,8 +31,8 @@ STARTING_S = (0.2, 3.0)
 RUNNING_S = (0.0, 2.0)
 ROUNDS_MAX = 50
 RESTORED = "restore"
-RESCALED = "overtaken-rescaled"
-"""May have another parallelism at every start: what was in flight is dealt out anew."""
+RESCALED = ("overtaken-rescaled", "kinds", "expiring", "collect", "broadcast", "broadcast-overtaken")
+"""May have another parallelism at every start: what was in flight, and state, is dealt out anew."""
 PARALLELISMS = (1, 2, 3)
 
 
@@ -118,7 +118,7 @@ def strike(run: CaseRun, kills: int, chance: Random) -> int:
     """Start and kill so often, then start once more; returns how often it was killed. A job that was to be restored
     is stopped with a savepoint half-way, and goes on from there in another parallelism."""
     for done in range(kills):
-        if run.name == RESCALED:
+        if run.name in RESCALED:
             run.parallelism = chance.choice(PARALLELISMS)
         if run.kind == RESTORED and done == kills // 2:
             run.start()

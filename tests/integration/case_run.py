@@ -40,8 +40,8 @@ from tests.waiting import wait_until
 
 CHECKPOINT_INTERVAL_MS = 200
 DURATIONS = ("checkpoint.alignment_timeout", "checkpoint.timeout")
-DRAINED = "drain"
-"""The job of which nothing may come out before it is drained."""
+DRAINED = ("drain", "collect")
+"""Jobs of which nothing, or not all, comes out before they are drained."""
 RECORDS_TO_THE_END = 20_000
 """Of a job that ends by itself: work of several seconds, and of several starts."""
 SETTLE_CHECKPOINTS = 8
@@ -189,7 +189,7 @@ class CaseRun:
         if not self.case.input_first:
             self._feeder.stop()
             self.drain()
-            if self.kind == DRAINED:
+            if self.kind in DRAINED:
                 self._stopped("--drain")
             else:
                 self.process.signal(signal.SIGTERM)

@@ -163,16 +163,16 @@ class Collect(Transform[str, str]):
     read = UnionListState(str)
 
     def on_start(self, subtask: int, subtasks: int, /) -> None:
-        self.known = set(self.read.get())
-        self.read.set(sorted(self.known))
+        self.read.set(sorted(set(self.read.get())))
+        self.known = {_part_and_number(value) for value in self.read}
 
     def on_record(self, value: str, /, context: RecordContext[str]) -> None:
-        part, number, _ = value.split()
-        if value in self.known:
+        part, number = _part_and_number(value)
+        if (part, number) in self.known:
             raise WrongState(f"'{value}' is read again")
-        if int(number) > 0 and not any(word.startswith(f"{part} {int(number) - 1} ") for word in self.known):
+        if number > 0 and (part, number - 1) not in self.known:
             raise WrongState(f"'{value}' is read, and nobody knows of the one before it")
-        self.known.add(value)
+        self.known.add((part, number))
         self.read.append(value)
         self.waiting.append(value)
         if len(self.waiting) >= WAITING_MAX:
@@ -184,3 +184,8 @@ class Collect(Transform[str, str]):
         for each in self.waiting:
             context.emit(each)
         self.waiting.clear()
+
+
+def _part_and_number(value: str) -> tuple[str, int]:
+    part, number, _ = value.split()
+    return part, int(number)
