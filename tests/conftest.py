@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from connectors.kafka import dev_broker
 from tests.topics import TopicFactory, create_topic
@@ -15,6 +16,14 @@ from tests.topics import TopicFactory, create_topic
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
     from tests.store_servers import AzureServer, HdfsServer
+
+# Nothing is timed: beside other work any example may be slow. Examples share a test's fixtures knowingly.
+settings.register_profile(
+    "untimed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

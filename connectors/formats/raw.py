@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from processor.records.untouched import AS_IT_IS
+
 
 class Raw:
     """The bytes themselves."""
@@ -15,10 +17,9 @@ class Raw:
         def encode(self, value: bytes, /) -> bytes: ...
 
     else:
-        # The method of bytes that gives them back: a tenth of the whole cost of passing a record on is saved by
-        # not running code of our own for it. It takes nothing else, and says so by a TypeError.
-        decode = staticmethod(bytes.__bytes__)
-        encode = staticmethod(bytes.__bytes__)
+        # A tenth of the whole cost of passing a record on is saved by not running code of our own for it.
+        decode = staticmethod(AS_IT_IS)
+        encode = staticmethod(AS_IT_IS)
 
     def value_type(self) -> type[bytes]:
         return bytes

@@ -19,8 +19,9 @@ from connectors.kafka.settings import ClusterSettings
 from processor.errors import PublishRefused, Retriable
 from processor.records.rows import RowBlock
 
-POLL_EVERY_ROWS: Final = 1_000
-"""Delivery reports pile up otherwise, and the flush fights for the interpreter with them."""
+POLL_EVERY_ROWS: Final = 20_000
+"""Callbacks are of rows that failed, and may wait. Each poll lets the interpreter go, and beside a busy thread
+getting it back takes longer than to hand over a thousand rows."""
 
 ROOM_POLL_S: Final = 0.05
 """How long to wait for reports at a time while the client's buffer is full."""
@@ -56,6 +57,7 @@ class ConfluentProducer:
         self._errors = errors
         self._id = transactional_id
         self._failures: list[DeliveryFailure] = []
+        self._unpolled_rows = 0
         self._open = False
         with self._errors.within(f"opening producer '{transactional_id}'"):
             self._producer: Producer | None = Producer(
@@ -93,18 +95,18 @@ class ConfluentProducer:
     def produce(self, block: RowBlock, timeout_ms: int) -> None:
         producer = self._live()
         deadline_s = time.monotonic() + timeout_ms / 1_000
-        columns = _Columns(block)
-        for start in range(0, len(block), POLL_EVERY_ROWS):
-            stop = min(start + POLL_EVERY_ROWS, len(block))
-            done = start
-            while done < stop:
-                try:
-                    done = columns.produce(producer, done, stop)
-                except _BufferFull as full:
-                    done = full.row
-                    self._wait_for_room(producer, deadline_s)
-                except _RowFailed as failed:
-                    raise self._row_error(failed.failure, failed.row, block.topic) from failed.failure_cause
+        columns, rows, done = _Columns(block), len(block), 0
+        while done < rows:
+            try:
+                done = columns.produce(producer, done, rows)
+            except _BufferFull as full:
+                done = full.row
+                self._wait_for_room(producer, deadline_s)
+            except _RowFailed as failed:
+                raise self._row_error(failed.failure, failed.row, block.topic) from failed.failure_cause
+        self._unpolled_rows += rows
+        if self._unpolled_rows >= POLL_EVERY_ROWS:
+            self._unpolled_rows = 0
             self._poll(producer, 0.0)
 
     def send_offsets(self, offsets: Mapping[Partition, GroupOffset], group: object, timeout_ms: int) -> None:

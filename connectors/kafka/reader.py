@@ -29,6 +29,7 @@ from processor.errors import BadRecord, PositionLost, Where
 from processor.ids import Position, SplitId
 from processor.invariant import invariant
 from processor.records.batch import NO_HEADERS, NO_TIMESTAMP, Batch, Key
+from processor.records.untouched import AS_IT_IS
 
 V_co = TypeVar("V_co", covariant=True)
 
@@ -166,6 +167,8 @@ class KafkaReader(Generic[V_co]):
                 values = [cast(V_co, None) if data is None else decode(data) for data in raw]
             elif None in raw:
                 raise ValueError("a tombstone")  # the slow path finds it and says so
+            elif self._decode is AS_IT_IS:
+                values = cast(list[V_co], raw)
             else:
                 values = list(map(self._decode, cast(list[bytes], raw)))
         except Exception:
@@ -323,15 +326,16 @@ def _batch_of(
     kind = type(records[0])
     keys = list(map(kind.key, records))
     headers = list(map(kind.headers, records))
-    times = list(map(kind.timestamp, records))
-    timestamps = list(map(itemgetter(1), times))
+    # One pass: the pairs the client makes live for a moment each, where a list of them costs twice as much.
+    timestamps = list(map(itemgetter(1), map(kind.timestamp, records)))
     if min(timestamps) <= 0:  # perhaps one that has none, and then the client says 0
+        times = map(kind.timestamp, records)
         timestamps = [time_ms if known else NO_TIMESTAMP for known, time_ms in times]
     return Batch(
         values=values,
         timestamps=timestamps,
         # Kafka's keys as they are: a sink that is told no key writes them again. None is one of them.
-        keys=None if keys.count(None) == len(keys) else cast(Sequence[Key], keys),
+        keys=None if keys[0] is None and keys.count(None) == len(keys) else cast(Sequence[Key], keys),
         headers=[tuple(each) if each else NO_HEADERS for each in headers] if any(headers) else None,
         split=split,
         offsets=offsets,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, assert_never, cast
@@ -15,6 +16,7 @@ from processor.contracts.sink import SinkContext
 from processor.errors import BadRecord, JobError
 from processor.records.batch import NO_HEADERS, NO_TIMESTAMP, Batch, Headers, Key
 from processor.records.rows import RowBlock
+from processor.records.untouched import AS_IT_IS
 
 V_contra = TypeVar("V_contra", contravariant=True)
 
@@ -109,10 +111,7 @@ class KafkaRowEncoder(Generic[V_contra]):
             partitions = [_checked_partition(partition_of(value)) for value in values]
         return RowBlock(
             topic=self._topic,
-            # A value of None is a tombstone, never the text "null" (case 49); the encoder does not see it.
-            values=[None if value is None else encode(value) for value in values]
-            if type(None) in set(map(type, values))
-            else list(map(encode, values)),
+            values=_encoded(encode, values),
             keys=keys,
             timestamps=timestamps,
             headers=headers,
@@ -181,6 +180,16 @@ class KafkaRowEncoder(Generic[V_contra]):
                 self._context.count(SKIPPED, 1)
             case _:
                 assert_never(policy)
+
+
+def _encoded(encode: Callable[[V_contra], bytes], values: Sequence[V_contra]) -> Sequence[bytes | None]:
+    """A value of None is a tombstone, never the text "null" (case 49); the encoder does not see it."""
+    if encode is AS_IT_IS:
+        with suppress(TypeError):  # some are None, or not bytes
+            return list(map(encode, cast(Any, values)))
+    if type(None) in set(map(type, values)):
+        return [None if value is None else encode(value) for value in values]
+    return list(map(encode, values))
 
 
 def _joined(rows: Sequence[RowBlock]) -> RowBlock:

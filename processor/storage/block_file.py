@@ -1,7 +1,7 @@
-"""A file of blocks: magic, version, a header, then blocks, then an end; every part with a running CRC.
+"""A file of blocks: magic, version, a header, then frames of blocks, then an end; each with a running CRC.
 
-The checksum of each part starts from the one before, the first from magic and version. So a block that was
-lost, doubled, moved or that came from another file is found at that block, before its content is used, and
+The checksum of each part starts from the one before, the first from magic and version. So a frame that was
+lost, doubled, moved or that came from another file is found at that frame, before its content is used, and
 not only when the hash of the whole file is compared at its end.
 """
 
@@ -27,12 +27,15 @@ MAGIC_BYTES = 8
 _START = Struct(f"<{MAGIC_BYTES}sI")  # magic, version
 _PART = Struct("<II")  # kind, length of the body; covered by the checksum that follows
 _CHECK = Struct("<I")
+_LENGTH = Struct("<I")  # of one block, in front of it
 
-_HEADER, _BLOCK, _END = 1, 2, 3
+_HEADER, _FRAME, _END = 1, 2, 3
 
-WRITE_BYTES = 256 * 1024
-"""Handed to the file at once. Each write and each hash lets the interpreter go, and beside a busy thread getting it
-back takes longer than the write."""
+FRAME_BYTES = 4 * 2**20
+"""Blocks are collected into frames of about so much. Each checksum, hash and write lets the interpreter go, and
+beside a busy thread getting it back takes longer than the work: so they are few."""
+
+FRAME_BYTES_MAX = FRAME_BYTES + _LENGTH.size + BLOCK_BYTES_MAX
 
 
 class BlockWriter:
@@ -43,16 +46,25 @@ class BlockWriter:
         self._writer = writer
         start = _START.pack(magic, version)
         self._check = crc32(start)
-        self._waiting = [start]
-        self._waiting_bytes = len(start)
+        self._ready = [start]
+        """Parts that are whole."""
+        self._frame: list[bytes] = []
+        """Of the next frame: lengths and blocks."""
+        self._frame_bytes = 0
         self._part(_HEADER, header)
 
     def block(self, body: bytes) -> None:
         """Append one block of at most BLOCK_BYTES_MAX bytes. Raises Unavailable."""
-        self._part(_BLOCK, body)
+        invariant(len(body) <= BLOCK_BYTES_MAX, "a block is within its limit when it is written")
+        self._frame += (_LENGTH.pack(len(body)), body)
+        self._frame_bytes += _LENGTH.size + len(body)
+        if self._frame_bytes >= FRAME_BYTES:
+            self._end_frame()
+            self._flush()
 
     def finish(self) -> FileRef:
         """Write the end and make the file durable. Raises Unavailable."""
+        self._end_frame()
         self._part(_END, b"")
         self._flush()
         return self._writer.finish()
@@ -61,20 +73,20 @@ class BlockWriter:
         """Give the file up; idempotent."""
         self._writer.discard()
 
+    def _end_frame(self) -> None:
+        if self._frame:
+            self._part(_FRAME, b"".join(self._frame))
+            self._frame.clear()
+            self._frame_bytes = 0
+
     def _part(self, kind: int, body: bytes) -> None:
-        invariant(len(body) <= BLOCK_BYTES_MAX, "a block is within its limit when it is written")
         start = _PART.pack(kind, len(body))
         self._check = crc32(body, crc32(start, self._check))
-        self._waiting += (start, _CHECK.pack(self._check), body)
-        self._waiting_bytes += len(start) + len(body)
-        if self._waiting_bytes >= WRITE_BYTES:
-            self._flush()
+        self._ready += (start, _CHECK.pack(self._check), body)
 
     def _flush(self) -> None:
-        data = b"".join(self._waiting)
-        self._waiting.clear()
-        self._waiting_bytes = 0
-        self._writer.write(data)
+        self._writer.write(b"".join(self._ready))
+        self._ready.clear()
 
 
 def read_blocks(store: FileStore, ref: FileRef, *, magic: bytes, version: int) -> Iterator[memoryview]:
@@ -95,19 +107,35 @@ def read_blocks(store: FileStore, ref: FileRef, *, magic: bytes, version: int) -
     while True:
         part = source.take(_PART.size)
         kind, length = _PART.unpack(part)
-        if kind not in expected or length > BLOCK_BYTES_MAX:
+        if kind not in expected or length > FRAME_BYTES_MAX:
             raise damaged(ref.name, f"has a part of kind {kind} and {length} bytes where none can be")
         (promised,) = _CHECK.unpack(source.take(_CHECK.size))
         body = source.take(length)
         check = crc32(body, crc32(part, check))
         if check != promised:
-            raise damaged(ref.name, "fails the checksum of a block")
+            raise damaged(ref.name, "fails the checksum of a part")
         if kind == _END:
             break
-        yield body
-        expected = (_BLOCK, _END)
+        if kind == _HEADER:
+            yield body
+        else:
+            yield from _blocks_of(body, ref.name)
+        expected = (_FRAME, _END)
     if not source.at_end():
         raise damaged(ref.name, "goes on after its end")
+
+
+def _blocks_of(frame: memoryview, name: str) -> Iterator[memoryview]:
+    at = 0
+    while at < len(frame):
+        if at + _LENGTH.size > len(frame):
+            raise damaged(name, "has a frame with half a length")
+        (length,) = _LENGTH.unpack_from(frame, at)
+        at += _LENGTH.size
+        if at + length > len(frame):
+            raise damaged(name, f"has a block of {length} bytes that its frame does not hold")
+        yield frame[at : at + length]
+        at += length
 
 
 def damaged(name: str, what: str) -> DamagedFile:

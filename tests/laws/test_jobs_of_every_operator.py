@@ -238,7 +238,7 @@ def in_time(steps: list[tuple[str, int]]) -> list[Happening]:
     return history
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(
     history=steps.map(in_time),
     cuts=st.sets(st.integers(0, 7)),

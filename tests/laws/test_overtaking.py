@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from processor.fault_points import no_faults
@@ -225,7 +225,7 @@ parallelisms = st.tuples(st.integers(1, 3), st.integers(1, 3))
 lives = st.lists(st.tuples(parallelisms, st.integers(0, 60)), min_size=1, max_size=4)
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(lives=lives, seed=st.integers(0, 2**32))
 @example(lives=[((3, 1), 40), ((2, 3), 3), ((3, 1), 2)], seed=1)
 @example(lives=[((2, 2), 40), ((2, 2), 1), ((2, 2), 1)], seed=2)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.ids import StepName, SubtaskId, key_groups_of, owner_of
@@ -263,7 +263,7 @@ def played(
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(history=st.lists(events, max_size=40))
 def test_r27_restored_anywhere_it_goes_on_as_if_nothing_had_been(name: str, history: list[Any]) -> None:
     if name in ONE_INPUT:

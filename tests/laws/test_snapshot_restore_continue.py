@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.snapshot_format import SnapshotFormat
@@ -251,7 +251,7 @@ def run_law(steps: Sequence[Any], snapshots: SnapshotFormat, backend: str, root:
 
 @pytest.mark.parametrize("snapshots", list(FORMATS))
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(steps=st.lists(operations, max_size=60))
 # What is removed on top of a decided file.
 @example(

@@ -25,6 +25,7 @@ RUNNING, DONE = "running", "done"
 CONSUME_RECORDS_MAX = 2_000
 COMMIT_INTERVAL_S = 1.0
 TIMEOUT_S = 30.0
+ANY_PARTITION = -1
 
 
 def _consumer(bootstrap: str, topic: str) -> Consumer:
@@ -64,13 +65,22 @@ def _producer(bootstrap: str, topic: str) -> Producer:
 
 
 def _passing(producer: Producer, topic: str) -> Callable[[Sequence[Any]], None]:
+    """What is passed on is the record: key, value, timestamp."""
     produce = producer.produce
 
     def handle(messages: Sequence[Any]) -> None:
         for message in messages:
             while True:
                 try:
-                    produce(topic, message.value(), message.key())
+                    produce(
+                        topic,
+                        message.value(),
+                        message.key(),
+                        ANY_PARTITION,
+                        None,
+                        None,
+                        message.timestamp()[1],
+                    )
                     break
                 except BufferError:
                     producer.poll(0.01)

@@ -375,5 +375,5 @@ class Overlapping(CoordinatorUnderFaults):
 def test_r09_r13_r21_r24_r25_a06_in_any_order_of_events(world: type[RuleBasedStateMachine]):
     run_state_machine_as_test(
         world,
-        settings=settings(max_examples=300, stateful_step_count=60, deadline=None),
+        settings=settings(max_examples=300, stateful_step_count=60),
     )

@@ -111,7 +111,7 @@ def clicks(users: str) -> list[Fed]:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_simulate_checks_a_jobs_own_audit(seed: int):
     result = simulate(
         keyed_count.build(), {"clicks": clicks("abcabbaccd" * 3)}, seed=seed, faults=Faults.heavy()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.formats import Raw
 from connectors.kafka.row_encoder import Columns, KafkaRowEncoder, key_bytes
 from connectors.kafka.topic_limits import TopicLimits, largest_row_bytes, row_bytes
 from processor.contracts.policy import Fail, Policy, Skip
@@ -85,6 +86,19 @@ def test_case_49_none_is_a_tombstone_and_the_encoder_does_not_see_it() -> None:
         return b"v"
 
     assert list(Encoding(value=refuse_none)(["a", None], keys=["k", "l"]).values) == [b"v", None]
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [([b"a", b""], [b"a", b""]), ([b"a", None, b""], [b"a", None, b""]), ([None], [None])],
+)
+def test_case_49_raw_bytes_and_tombstones_go_out_as_they_came(values: list[Any], rows: list[Any]) -> None:
+    assert list(Encoding(value=Raw().encode)(values).values) == rows
+
+
+def test_case_56_what_is_not_bytes_is_no_raw_value() -> None:
+    with pytest.raises(BadRecord, match="offset 1"):
+        Encoding(value=Raw().encode)([b"a", "b", None])
 
 
 @pytest.mark.parametrize(

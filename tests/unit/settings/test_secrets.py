@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.errors import ProcessorError, SettingsError
@@ -58,7 +58,7 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("secrets")
 
 
-given_canary = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+given_canary = settings(max_examples=40)
 
 
 @given(CANARIES)

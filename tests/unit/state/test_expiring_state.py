@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.clock import TimeDomain
@@ -489,7 +489,7 @@ acts = st.lists(
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(history=acts)
 def test_at_every_moment_there_is_what_was_touched_last_within_the_time(
     name: str, history: list[Any], tmp_path_factory: Any

@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.contracts.state_store import StateBackend
@@ -277,7 +277,7 @@ acts = st.lists(
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(history=acts)
 def test_a_map_is_whole_at_every_moment_between_cut_and_completion(name, history, tmp_path_factory):
     """Against a dict, over a cache so small that entries leave it as soon as they may."""
@@ -321,7 +321,7 @@ def test_a_map_is_whole_at_every_moment_between_cut_and_completion(name, history
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@settings(deadline=None, max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32))
 def test_maps_are_whole_while_a_completion_runs_on_another_thread(name, seed, tmp_path_factory):
     chance = random.Random(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.ids import CheckpointId
@@ -106,7 +106,7 @@ ACTS = st.one_of(
 def test_r22_whatever_overlaps_a_decided_snapshot_holds_its_cut(open_state, monkeypatch, whole_after):
     monkeypatch.setattr(snapshots, "CHANGES_MIN", whole_after)
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40)
     @given(acts=st.lists(ACTS, max_size=40))
     def lives(acts: list[tuple[Any, ...]]) -> None:
         life = Life(open_state)

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.ids import CheckpointId
@@ -29,7 +29,7 @@ def hurried() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ["memory", "rocksdb"])
-@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32))
 def test_b3_reads_are_right_at_every_moment_of_a_completion_and_every_snapshot_is_its_cut(
     name, seed, hurried, tmp_path_factory

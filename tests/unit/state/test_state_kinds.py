@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.contracts.state_store import StateBackend
@@ -118,7 +118,6 @@ def test_extending_by_nothing_begins_no_list(opened):
     assert numbers.get() == [1]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.one_of(st.lists(st.text(max_size=3), max_size=20), st.sampled_from([["x"] * 15, ["y"] * 65_536])),

@@ -6,7 +6,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processor.errors import DamagedFile, EngineBug
@@ -122,7 +122,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(rig, name):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_r08_any_damage_is_found_by_name_and_nothing_is_handed_out(rig, data):
     files = rig.files()
     files.delete(NAME)

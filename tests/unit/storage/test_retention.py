@@ -355,7 +355,7 @@ ACTS = (
     st.lists(st.sampled_from([*ACTS, "decide", "forget", "back", "rewind"]), min_size=5, max_size=40),
 )
 @example(3, ["decide", "decide", "decide", "back", "decide", "rewind"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_r07_r22_no_life_of_a_job_loses_what_a_recovery_needs_and_garbage_goes(retained, acts):
     life = Life(retained)
     for act in acts:

@@ -110,7 +110,7 @@ class Flow:
 
 
 @pytest.mark.parametrize("bound", [1, 2])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_r09_barriers_and_bounds_never_wait_for_each_other(bound, data):
     """In any order of steps: checkpoints complete though every channel and every outbox is full."""
