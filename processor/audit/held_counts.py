@@ -9,7 +9,7 @@ from processor.contracts.file_store import FileStore
 from processor.errors import JobError
 from processor.ids import StepName
 from processor.protocol.entries import CheckpointEntry
-from processor.savepoint.held import held_values
+from processor.savepoint.tables import HeldTable, entries_of, values_as
 
 
 def held_counts(
@@ -24,4 +24,7 @@ def held_counts(
             f"holds {', '.join(there) or 'none'}.",
             remedy="Correct the audit's CountedState.",
         )
-    yield from held_values(entry, files, StepName(state.step), state.name, int)
+    table = HeldTable(step=StepName(state.step), name=state.name, state=declared[state.name])
+    for subtask in entry.subtasks:
+        for some in entries_of(files, subtask, table):
+            yield from zip(some.keys, values_as(some, table, int), strict=True)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class SavepointFormat(StrEnum):
+    """How a savepoint holds state."""
+
+    CANONICAL = "canonical"
+    NATIVE = "native"
+
 
 ConfigOption = Annotated[
     list[Path] | None,
@@ -22,6 +31,14 @@ BuildArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:BUILD", help="The function that builds the job, such as word_count:build."
+    ),
+]
+FormatOption = Annotated[
+    SavepointFormat,
+    typer.Option(
+        "--format",
+        help="canonical: Avro, which any release, backend and Avro tool reads, and which is kept readable. native: "
+        "copies of the backend's own files; sooner done.",
     ),
 ]
 TimeoutOption = Annotated[

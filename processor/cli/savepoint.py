@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from processor.cli.options import ConfigOption, JobArgument, SetOption, TimeoutOption
+from processor.cli.options import (
+    ConfigOption,
+    FormatOption,
+    JobArgument,
+    SavepointFormat,
+    SetOption,
+    TimeoutOption,
+)
 from processor.cli.reporting import FELL_SHORT_EXIT_CODE, reporting
 
 app = typer.Typer(
@@ -34,13 +41,15 @@ def take(
     config: ConfigOption = None,
     set_: SetOption = None,
     timeout: TimeoutOption = "10m",
+    format: FormatOption = SavepointFormat.CANONICAL,
 ) -> None:
     """Have a running job write a savepoint, and go on. Its path is printed last."""
     with reporting() as told:
         from processor.cli.control import client_of, tell_outcome, timeout_ms
 
         wait_ms = timeout_ms(timeout)
-        outcome = client_of(job, config, set_, told).savepoint(os.path.abspath(to), wait_ms)
+        native = format is SavepointFormat.NATIVE
+        outcome = client_of(job, config, set_, told).savepoint(os.path.abspath(to), wait_ms, native=native)
         tell_outcome("savepoint", outcome)
 
 

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from processor.cli.options import ConfigOption, JobArgument, SetOption, TimeoutOption
+from processor.cli.options import (
+    ConfigOption,
+    FormatOption,
+    JobArgument,
+    SavepointFormat,
+    SetOption,
+    TimeoutOption,
+)
 from processor.cli.reporting import reporting
 
 
@@ -28,6 +35,7 @@ def stop(
     config: ConfigOption = None,
     set_: SetOption = None,
     timeout: TimeoutOption = "10m",
+    format: FormatOption = SavepointFormat.CANONICAL,
 ) -> None:
     """Stop a running job: a last checkpoint is taken and published. A savepoint's path is printed last."""
     with reporting() as told:
@@ -35,5 +43,6 @@ def stop(
 
         wait_ms = timeout_ms(timeout)
         directory = None if savepoint is None else os.path.abspath(savepoint)
-        outcome = client_of(job, config, set_, told).stop(directory, wait_ms, drain=drain)
+        native = format is SavepointFormat.NATIVE
+        outcome = client_of(job, config, set_, told).stop(directory, wait_ms, drain=drain, native=native)
         tell_outcome("drained" if drain else "stopped", outcome)

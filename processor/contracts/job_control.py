@@ -50,10 +50,17 @@ class JobControl(Protocol):
 
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None: ...
 
-    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None: ...
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
+        """Write a savepoint, in the canonical format or as a copy of the backend's ``native`` files."""
+        ...
 
     def stop(
-        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+        self,
+        savepoint_directory: str | None,
+        answer: Callable[[Outcome], None],
+        *,
+        drain: bool = False,
+        native: bool = False,
     ) -> None:
         """Take a last checkpoint (or savepoint), publish it, end (R24). With ``drain`` sources end before it, and
         what waits for event time comes out: the job has finished."""

@@ -24,6 +24,8 @@ TIMER_TABLES = ("timers/event", "timers/processing")
 """Tables of a snapshot that hold timers: one entry a timer, its key and its time in ms. A key comes once for
 each of its timers. No declared state can have such a name."""
 
+TIMER_DESCRIPTION = "timer at ms"
+"""Of what they hold, where states have their schema."""
 
 REMOVED = "/removed"
 """Behind the name of a table: its keys that are no longer there, in a snapshot that holds only what changed. For a

@@ -46,7 +46,7 @@ def check_restore(
     if job.max_parallelism != checkpoint.max_parallelism:
         problems.append(
             f"max_parallelism is {job.max_parallelism} in the job and {checkpoint.max_parallelism} in the "
-            "checkpoint, and state cannot move between numbers of key groups"
+            "checkpoint, and state moves between numbers of key groups only in a savepoint of the canonical format"
         )
     for step in checkpoint.sources:
         if step not in job.sources and step not in dropped:

@@ -124,6 +124,7 @@ class Decide:
     """Checkpoints that are still collected may list files of this decided one and of newer ones: none of them
     may be condemned, though it is no longer kept (R22)."""
     savepoint: str
+    native: bool
     stop: bool
     drained: bool
 

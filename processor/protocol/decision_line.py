@@ -121,6 +121,7 @@ class DecisionLine:
                 participants=complete.participants,
                 needed_from=min(later, default=self.decided),
                 savepoint=complete.request.savepoint,
+                native=complete.request.native,
                 stop=complete.request.kind.stops,
                 drained=complete.request.kind is CheckpointKind.DRAIN,
             ),

@@ -57,6 +57,8 @@ class StateFile:
     database: tuple[DatabaseFile, ...] | None = None
     """The store's own files; then ``file`` says what they are, and which belong together. None: ``file`` has the
     entries."""
+    table: str = ""
+    """Of a canonical savepoint: the only table of the step that is in the file, in Avro. "": all are, in blocks."""
 
     def files(self) -> tuple[FileRef, ...]:
         """All that a restore reads."""
@@ -226,6 +228,8 @@ class CheckpointEntry:
     """By name, of those on the coordinator's side that have something to keep."""
     savepoint: str = ""
     """Directory of a savepoint asked for with this checkpoint."""
+    native: bool = False
+    """That savepoint is a copy of the backend's own files, and not in the canonical format."""
     stop: bool = False
     """Last of an attempt that was asked to stop (R24)."""
     drained: bool = False
@@ -242,6 +246,12 @@ class CheckpointEntry:
 
     def files(self) -> tuple[FileRef, ...]:
         return tuple(file for subtask in self.subtasks for file in subtask.files())
+
+    @property
+    def canonical(self) -> bool:
+        """Whether no keyed state is in a backend's own form, so that it may go to any number of key groups."""
+        states = (s for subtask in self.subtasks for s in (*subtask.keyed, *subtask.operators))
+        return not self.records_in_flight and all(state.table for state in states)
 
     @property
     def records_in_flight(self) -> int:

@@ -31,6 +31,9 @@ class Request:
     kind: CheckpointKind
     number: int = 0
     savepoint: str = ""
+    """The directory to write a savepoint into; "": none is asked for."""
+    native: bool = False
+    """It is a copy of the backend's own files, and not in the canonical format."""
 
 
 class PendingCheckpoint:

@@ -172,6 +172,7 @@ class RunningAttempt:
                 publishers=self._publishers,
                 publish_tools=tools,
                 discovery=discovery,
+                clock=parts.clock,
                 chance=parts.chance,
                 faults=parts.faults,
                 say=parts.say,
@@ -318,12 +319,14 @@ class RunningAttempt:
             idle_ms = min(idle_ms, max(1, due_ms - self._parts.clock.wall_ms()))
         return idle_ms
 
-    def request(self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None]) -> None:
+    def request(
+        self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None], *, native: bool = False
+    ) -> None:
         """Ask for a checkpoint, in the attempt's thread."""
         if self._driver is None:
             answer(Outcome(refused="the job is still recovering"))
         else:
-            self._driver.request(kind, savepoint, answer)
+            self._driver.request(kind, savepoint, answer, native=native)
 
     def wait_visible(self) -> bool:
         """Before the job ends: whether its last output can be read (R17)."""

@@ -22,6 +22,7 @@ from processor.telemetry.metrics import Metrics
 class Asked:
     kind: CheckpointKind
     directory: str
+    native: bool
     answer: Callable[[Outcome], None]
 
 
@@ -74,17 +75,24 @@ class Control:
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
         self._ask(CheckpointKind.MANUAL, "", answer)
 
-    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
-        self._ask(CheckpointKind.SAVEPOINT, directory, answer)
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
+        self._ask(CheckpointKind.SAVEPOINT, directory, answer, native)
 
     def stop(
-        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+        self,
+        savepoint_directory: str | None,
+        answer: Callable[[Outcome], None],
+        *,
+        drain: bool = False,
+        native: bool = False,
     ) -> None:
         kind = CheckpointKind.DRAIN if drain else CheckpointKind.STOP
-        self._ask(kind, savepoint_directory or "", answer)
+        self._ask(kind, savepoint_directory or "", answer, native)
 
-    def _ask(self, kind: CheckpointKind, directory: str, answer: Callable[[Outcome], None]) -> None:
-        self._asked.append(Asked(kind=kind, directory=directory, answer=answer))
+    def _ask(
+        self, kind: CheckpointKind, directory: str, answer: Callable[[Outcome], None], native: bool = False
+    ) -> None:
+        self._asked.append(Asked(kind=kind, directory=directory, native=native, answer=answer))
         attempt = self.attempt
         if attempt is not None:
             attempt.executor.wake()

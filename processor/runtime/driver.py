@@ -54,6 +54,7 @@ from processor.protocol.recovered import Recovered
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import write_savepoint
 from processor.runtime.participants import Participants
+from processor.runtime.savepoint_progress import SavepointProgress
 from processor.storage.decision_log import DecisionLog, Lost, Taken
 from processor.storage.directory import JobStore
 from processor.storage.retention import Retention
@@ -158,12 +159,14 @@ class Driver:
             )
         self.handle(report)
 
-    def request(self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None]) -> None:
+    def request(
+        self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None], *, native: bool = False
+    ) -> None:
         """Ask for a checkpoint by hand; ``answer`` is called once."""
         self._requests += 1
         number = self._requests
         self._answers[number] = answer
-        self.handle(Requested(request=Request(kind=kind, number=number, savepoint=savepoint)))
+        self.handle(Requested(request=Request(kind=kind, number=number, savepoint=savepoint, native=native)))
 
     def fail(self, error: BaseException) -> None:
         """Background work failed in a way that ends the attempt; the first error counts."""
@@ -229,6 +232,7 @@ class Driver:
             expected=action.expected,
             participants=action.participants,
             savepoint=action.savepoint,
+            native=action.native,
             stop=action.stop,
             drained=action.drained,
         )
@@ -300,6 +304,7 @@ class Driver:
     def _copy_savepoint(self, action: CopySavepoint) -> None:
         path = Path(action.request.savepoint)
         entry = self._published
+        say = self._parts.say.bind(checkpoint=entry.checkpoint, savepoint=str(path))
 
         def work() -> None:
             write_savepoint(
@@ -309,6 +314,8 @@ class Driver:
                 job=self._parts.job,
                 token=self._parts.chance.token,
                 faults=self._parts.faults,
+                native=action.request.native,
+                progress=SavepointProgress(say, self._parts.clock),
             )
 
         def copied(failure: str) -> None:

@@ -17,6 +17,8 @@ from processor.ids import Attempt, FileRef, JobName, Place, SubtaskId
 from processor.protocol.decisions import is_published
 from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
+from processor.runtime.savepoint_progress import SavepointProgress
+from processor.savepoint.canonical import from_canonical, to_canonical
 from processor.savepoint.opened import open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobStore, make_savepoint_directory
@@ -35,6 +37,8 @@ class Origin:
     entry: CheckpointEntry
     moves: bool
     """A job's directory, in which a newer checkpoint may be found the next time."""
+    key_groups: int
+    """Of the job that is started: its maximum parallelism."""
 
     @property
     def found(self) -> OriginFound:
@@ -44,15 +48,36 @@ class Origin:
             identity=str(incarnation) if self.moves else f"{incarnation}-{checkpoint}",
             incarnation=self.entry.incarnation,
             checkpoint=self.entry.checkpoint,
-            shape=self.entry.shape,
+            shape=replace(self.entry.shape, max_parallelism=self._max_parallelism),
             drained=self.entry.drained,
         )
 
-    def copy_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
-        """Copy all state into another store under new names (R22). Raises DamagedFile by name."""
+    @property
+    def _max_parallelism(self) -> int:
+        """That of the state once it is copied: from a canonical savepoint into as many key groups as are wanted."""
+        return self.key_groups if self.entry.canonical else self.entry.shape.max_parallelism
+
+    def restore_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
+        """Put all state into the store of a job under new names (R22), in a form that its backends read. Raises
+        DamagedFile by name."""
+        if not self.entry.canonical:
+            return self.copy_into(files, attempt, token, lambda _: None)
+        return from_canonical(
+            self.entry,
+            self.files,
+            files,
+            lambda subtask: file_name(attempt, subtask.subtask, token(), FileKind.STATE),
+            self._max_parallelism,
+        )
+
+    def copy_into(
+        self, files: FileStore, attempt: Attempt, token: Token, copied_bytes: Callable[[int], None]
+    ) -> tuple[SubtaskSnapshot, ...]:
+        """Copy all files into another store under new names (R22). Raises DamagedFile by name."""
 
         def copied(subtask: SubtaskId, ref: FileRef, kind: FileKind) -> FileRef:
-            return _copy(self.files, ref, files, file_name(attempt, subtask, token(), kind))
+            name = file_name(attempt, subtask, token(), kind)
+            return _copy(self.files, ref, files, name, copied_bytes)
 
         def state(subtask: SubtaskId, held: StateFile) -> StateFile:
             parts = held.database
@@ -77,7 +102,7 @@ class Origin:
         )
 
 
-def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
+def open_origin(path: str, *, key_groups: int, token: Token, disk: Disk | None = None) -> Origin:
     """Raises JobError when there is no savepoint and no published checkpoint at the path."""
     opened = open_savepoint(path, token=token, disk=disk)
     view, entry = opened.view, opened.entry
@@ -87,7 +112,12 @@ def open_origin(path: str, *, token: Token, disk: Disk | None = None) -> Origin:
             remedy="Start its job once, or publish it with 'processor outbox publish'; then start from it.",
         )
     refuse_condemned(view, entry)
-    return Origin(files=opened.directory.files, entry=entry, moves=view.newest_seal() is not None)
+    return Origin(
+        files=opened.directory.files,
+        entry=entry,
+        moves=view.newest_seal() is not None,
+        key_groups=key_groups,
+    )
 
 
 def write_savepoint(
@@ -98,18 +128,24 @@ def write_savepoint(
     job: JobName,
     token: Token,
     faults: FaultHook,
+    native: bool,
+    progress: SavepointProgress,
     begun: bool = False,
 ) -> None:
-    """A self-contained copy of a published checkpoint, its manifest last (R23). With ``begun`` an earlier attempt
-    may have begun it, or finished it; its files stay: it may be asleep and not dead, and its manifest names them.
+    """A self-contained copy of a published checkpoint, its manifest last (R23): its state in the canonical format, or
+    its files as they are (``native``). With ``begun`` an earlier attempt may have begun it, or finished it; its files
+    stay: it may be asleep and not dead, and its manifest names them.
 
     Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
     """
     target = make_savepoint_directory(path, job, token=token, disk=source.disk, begun=begun)
     if begun and _same(DecisionLog(target.log).read_all().newest(), entry):
         return
-    origin = Origin(files=source.files, entry=entry, moves=True)
-    subtasks = origin.copy_into(target.files, entry.attempt, token)
+    if native:
+        whole = Origin(files=source.files, entry=entry, moves=True, key_groups=entry.shape.max_parallelism)
+        subtasks = whole.copy_into(target.files, entry.attempt, token, progress.copied)
+    else:
+        subtasks = to_canonical(entry, source.files, target.files, token, progress.converted)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
     copied = replace(
         entry,
@@ -119,6 +155,7 @@ def write_savepoint(
         expected=(),
         condemned=(),
         savepoint="",
+        native=False,
         stop=False,
     )
     outcome = DecisionLog(target.log).take(copied)
@@ -134,11 +171,14 @@ def _same(found: CheckpointEntry | None, entry: CheckpointEntry) -> bool:
     )
 
 
-def _copy(source: FileStore, ref: FileRef, target: FileStore, name: str) -> FileRef:
+def _copy(
+    source: FileStore, ref: FileRef, target: FileStore, name: str, copied_bytes: Callable[[int], None]
+) -> FileRef:
     writer = target.create(name)
     try:
         for chunk in source.read(ref):
             writer.write(chunk)
+            copied_bytes(len(chunk))
         return writer.finish()
     except BaseException:
         writer.discard()

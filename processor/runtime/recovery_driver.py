@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.chance import Chance
+from processor.contracts.clock import Clock
 from processor.errors import DamagedFile, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, Incarnation, Marker, PublisherId, StepName
@@ -53,6 +54,7 @@ from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import Origin, open_origin, write_savepoint
 from processor.runtime.publishers import Publishers
 from processor.runtime.renaming import Renaming, renamed_shape
+from processor.runtime.savepoint_progress import SavepointProgress
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobStore
 from processor.storage.retention import refuse_condemned
@@ -71,6 +73,7 @@ class RecoveryParts:
     publishers: Publishers
     publish_tools: PublishTools
     discovery: Discovery
+    clock: Clock
     chance: Chance
     faults: FaultHook
     say: Log
@@ -130,7 +133,7 @@ class RecoveryDriver:
             case InspectOrigin(path=path):
                 return self._origin(path).found
             case CopyOrigin(path=path, attempt=attempt):
-                copied = self._origin(path).copy_into(
+                copied = self._origin(path).restore_into(
                     self._parts.store.files, attempt, self._parts.chance.token
                 )
                 return SnapshotsReady(subtasks=copied, participants=self._origin(path).entry.participants)
@@ -208,6 +211,8 @@ class RecoveryDriver:
                 job=parts.plan.job,
                 token=parts.chance.token,
                 faults=parts.faults,
+                native=entry.native,
+                progress=SavepointProgress(say, parts.clock),
                 begun=True,
             )
             say.info("the savepoint of the stop before is whole")
@@ -218,6 +223,9 @@ class RecoveryDriver:
     def _origin(self, path: str) -> Origin:
         if path not in self._origins:
             self._origins[path] = open_origin(
-                path, token=self._parts.chance.token, disk=self._parts.store.disk
+                path,
+                key_groups=self._parts.plan.max_parallelism,
+                token=self._parts.chance.token,
+                disk=self._parts.store.disk,
             )
         return self._origins[path]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +13,7 @@ from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.messages import CheckpointKind
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
 from processor.runtime.attempt import AttemptParts, RunningAttempt
-from processor.runtime.control import Control
+from processor.runtime.control import Asked, Control
 from processor.runtime.driver import Ended
 from processor.runtime.progress import ProgressTeller
 from processor.runtime.start_options import StartOptions
@@ -181,12 +180,12 @@ class Supervisor:
                     due and self._state.status is JobStatus.RUNNING
                 ):  # again, when a last checkpoint has failed
                     self._stop_again_ms = clock.monotonic_ms() + STOP_AGAIN_MS
-                    self._ask_stop(attempt, CheckpointKind.STOP, "", _nobody)
+                    self._ask_stop(attempt, _STOP)
             while (asked := self._control.take()) is not None:
                 if asked.kind.stops:
-                    self._ask_stop(attempt, asked.kind, asked.directory, asked.answer)
+                    self._ask_stop(attempt, asked)
                 else:
-                    attempt.request(asked.kind, asked.directory, asked.answer)
+                    attempt.request(asked.kind, asked.directory, asked.answer, native=asked.native)
             ended = attempt.turn()
             if ended is not None:
                 return ended
@@ -195,18 +194,12 @@ class Supervisor:
                 return None
             progress.turn(now_ms)
 
-    def _ask_stop(
-        self,
-        attempt: RunningAttempt,
-        kind: CheckpointKind,
-        savepoint: str,
-        answer: Callable[[Outcome], None],
-    ) -> None:
+    def _ask_stop(self, attempt: RunningAttempt, asked: Asked) -> None:
         if self._state.status is JobStatus.STOPPING:
-            answer(Outcome(refused="the job is stopping already"))
+            asked.answer(Outcome(refused="the job is stopping already"))
             return
         self._state.to(JobStatus.STOPPING)
-        drains = kind is CheckpointKind.DRAIN
+        drains = asked.kind is CheckpointKind.DRAIN
         self._say.info(
             "draining: sources end, then a last checkpoint"
             if drains
@@ -220,9 +213,9 @@ class Supervisor:
                 # It failed before its decision: sources go on (R24), unless a signal asked.
                 self._say.warning("could not stop", why=outcome.refused)
                 self._state.to(JobStatus.RUNNING)
-            answer(outcome)
+            asked.answer(outcome)
 
-        attempt.request(kind, savepoint, answered)
+        attempt.request(asked.kind, asked.directory, answered, native=asked.native)
 
     def _end(self, attempt: RunningAttempt, ended: Ended | None) -> int:
         if ended is None:
@@ -269,3 +262,7 @@ def _as_fenced(error: BaseException) -> Fenced:
 
 def _nobody(outcome: Outcome) -> None:
     """A signal has nobody to answer to; the log says it."""
+
+
+_STOP = Asked(kind=CheckpointKind.STOP, directory="", native=False, answer=_nobody)
+"""What a signal asks for."""

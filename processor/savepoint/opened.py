@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from processor.contracts.snapshot_format import TIMER_TABLES
 from processor.errors import DamagedFile, JobError
@@ -15,10 +15,10 @@ from processor.protocol.decisions import LogView
 from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
 from processor.savepoint.expiring import without_times
-from processor.savepoint.held import held_maps, held_of_subtasks, held_times, held_values
-from processor.state.operator_state import REDISTRIBUTIONS, Redistribution
+from processor.savepoint.tables import HeldTable, entries_of, values_as
+from processor.state.operator_state import Redistribution
 from processor.state.schema_text import read_state_schema
-from processor.state.type_schema import MAP
+from processor.state.stored_keys import StoredKey, author_key, normalise_key
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, look_into_directory
 from processor.storage.disk import Disk
@@ -64,14 +64,8 @@ class Savepoint:
             for name, kind in sorted(states.items())
         )
 
-    def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
-        """Every key with its value, in no order to rely on; ``kind`` is the type to read values as. The value of
-        a map is a dict, and ``kind`` the type of the values in it. Of state that expires, what is over may be there.
-        An item of a list that belongs to a subtask comes under (subtask, place), and of type ``kind``.
-
-        The values of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
-        those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
-        """
+    def table(self, step: str, state: str) -> HeldTable:
+        """Raises JobError for a state that is not there, naming those that are."""
         found = next((held for held in self.states if (held.step, held.name) == (step, state)), None)
         if found is None:
             there = ", ".join(f"{held.step}/{held.name}" for held in self.states) or "none"
@@ -79,24 +73,24 @@ class Savepoint:
                 f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
-        schema = read_state_schema(found.kind)
-        if schema.kind in REDISTRIBUTIONS:
-            alike = REDISTRIBUTIONS[schema.kind] is Redistribution.SAME
-            return held_of_subtasks(
-                self.entry, self.directory.files, StepName(step), state, kind, all_alike=alike
-            )
-        kept_as, untimed = without_times(schema, kind)
-        mapped = schema.kind == MAP
-        read = held_maps if mapped else held_values
-        held = read(self.entry, self.directory.files, StepName(step), state, kept_as)
-        if untimed is None:
-            return held
-        if mapped:
-            return ((key, {place: untimed(each) for place, each in value.items()}) for key, value in held)
-        return ((key, untimed(value)) for key, value in held)
+        return HeldTable(step=StepName(step), name=state, state=found.kind)
+
+    def read(self, step: str, state: str, kind: Any = Any) -> Iterator[tuple[Key, Any]]:
+        """Every key with its value, in no order to rely on; ``kind`` is the type to read values as. The value of
+        a map is a dict, and ``kind`` the type of the values in it. Of state that expires, what is over may be there.
+        An item of a list that belongs to a subtask comes under (subtask, place), and of type ``kind``.
+
+        Of maps, those of one subtask are in memory at a time. Raises JobError for a state that is not there, naming
+        those that are, and for values that cannot be read as ``kind``; DamagedFile by name.
+        """
+        table = self.table(step, state)
+        if table.redistribution is not None:
+            return _of_subtasks(self, table, kind, alike=table.redistribution is Redistribution.SAME)
+        read = _maps if table.mapped else _values
+        return read(self, table, kind)
 
     def timers(self, step: str) -> Iterator[HeldTimer]:
-        """Every timer of a step, by time within each of its subtasks. Raises like ``read``."""
+        """Every timer of a step, in no order to rely on. Raises like ``read``."""
         if step not in self.entry.shape.stateful:
             there = ", ".join(sorted(self.entry.shape.stateful)) or "none"
             raise JobError(
@@ -104,9 +98,49 @@ class Savepoint:
                 remedy=f"Choose one of those that are there: {there}.",
             )
         event, _ = TIMER_TABLES
-        for table in TIMER_TABLES:
-            for time_ms, key in held_times(self.entry, self.directory.files, StepName(step), table):
-                yield HeldTimer(key=key, time_ms=time_ms, event_time=table == event)
+        for name in TIMER_TABLES:
+            table = HeldTable(step=StepName(step), name=name, state="")
+            for subtask in self.entry.subtasks:
+                for some in entries_of(self.directory.files, subtask, table):
+                    for key, time_ms in zip(some.keys, some.places, strict=True):
+                        yield HeldTimer(key=key, time_ms=time_ms, event_time=name == event)
+
+
+def _values(savepoint: Savepoint, table: HeldTable, kind: Any) -> Iterator[tuple[Key, Any]]:
+    kept_as, untimed = without_times(read_state_schema(table.state), kind)
+    for subtask in savepoint.entry.subtasks:
+        for some in entries_of(savepoint.directory.files, subtask, table):
+            values = values_as(some, table, kept_as)
+            yield from zip(some.keys, values if untimed is None else map(untimed, values), strict=True)
+
+
+def _maps(savepoint: Savepoint, table: HeldTable, kind: Any) -> Iterator[tuple[Key, dict[Key, Any]]]:
+    kept_as, untimed = without_times(read_state_schema(table.state), kind)
+    for subtask in savepoint.entry.subtasks:
+        held: dict[StoredKey, dict[Key, Any]] = {}
+        for some in entries_of(savepoint.directory.files, subtask, table):
+            values = values_as(some, table, kept_as)
+            entries = zip(map(normalise_key, some.keys), some.places, values, strict=True)
+            for key, place, value in entries:
+                held.setdefault(key, {})[place] = value if untimed is None else untimed(value)
+        for stored, found in held.items():
+            yield author_key(stored), found
+
+
+def _of_subtasks(
+    savepoint: Savepoint, table: HeldTable, kind: Any, *, alike: bool
+) -> Iterator[tuple[Key, Any]]:
+    """Of a list every item under (subtask, place); of what all have alike that of the first."""
+    owners = [
+        subtask
+        for subtask in savepoint.entry.subtasks
+        if any(held.step == table.step for held in subtask.operators)
+    ]
+    owners.sort(key=lambda subtask: subtask.subtask.index)
+    for subtask in owners[:1] if alike else owners:
+        for some in entries_of(savepoint.directory.files, subtask, table):
+            for key, value in zip(some.keys, values_as(some, table, kind), strict=True):
+                yield (key if alike else (subtask.subtask.index, cast(int, key))), value
 
 
 def open_savepoint(

@@ -54,14 +54,22 @@ class ControlClient:
     def checkpoint(self, timeout_ms: int) -> Outcome:
         return self._outcome(AskCheckpoint(), timeout_ms)
 
-    def savepoint(self, directory: str, timeout_ms: int) -> Outcome:
+    def savepoint(self, directory: str, timeout_ms: int, *, native: bool = False) -> Outcome:
         """``directory`` is absolute: the job may run in another directory than the one who asks."""
-        return self._outcome(AskSavepoint(directory=directory), timeout_ms)
+        return self._outcome(AskSavepoint(directory=directory, native=native), timeout_ms)
 
-    def stop(self, savepoint_directory: str | None, timeout_ms: int, *, drain: bool = False) -> Outcome:
+    def stop(
+        self,
+        savepoint_directory: str | None,
+        timeout_ms: int,
+        *,
+        drain: bool = False,
+        native: bool = False,
+    ) -> Outcome:
         """Ends the job after a last checkpoint, or a savepoint where a directory is given; with ``drain`` for
         good."""
-        return self._outcome(AskStop(savepoint_directory=savepoint_directory, drain=drain), timeout_ms)
+        asked = AskStop(savepoint_directory=savepoint_directory, drain=drain, native=native)
+        return self._outcome(asked, timeout_ms)
 
     def _outcome(self, request: Request, timeout_ms: int) -> Outcome:
         reply = self._ask(request, timeout_ms)

@@ -37,11 +37,13 @@ class AskCheckpoint(_Message, frozen=True, kw_only=True, tag="checkpoint"):
 
 class AskSavepoint(_Message, frozen=True, kw_only=True, tag="savepoint"):
     directory: _Directory
+    native: bool = False
 
 
 class AskStop(_Message, frozen=True, kw_only=True, tag="stop"):
     savepoint_directory: _Directory | None = None
     drain: bool = False
+    native: bool = False
 
 
 Request = AskStatus | AskCheckpoints | AskCheckpoint | AskSavepoint | AskStop

@@ -133,11 +133,11 @@ class ControlSocket:
                 return Reply(checkpoints=self._control.checkpoints(asked))
             case AskCheckpoint():
                 return self._outcome(self._control.checkpoint)
-            case AskSavepoint(directory=directory):
-                return self._outcome(lambda answer: self._control.savepoint(directory, answer))
-            case AskStop(savepoint_directory=directory_or_none, drain=drain):
+            case AskSavepoint(directory=directory, native=native):
+                return self._outcome(lambda answer: self._control.savepoint(directory, answer, native=native))
+            case AskStop(savepoint_directory=directory_or_none, drain=drain, native=native):
                 return self._outcome(
-                    lambda answer: self._control.stop(directory_or_none, answer, drain=drain)
+                    lambda answer: self._control.stop(directory_or_none, answer, drain=drain, native=native)
                 )
             case _:
                 assert_never(request)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from processor.contracts.completion import Completion
-from processor.contracts.snapshot_format import REMOVED, TIMER_TABLES, SnapshotWriter
+from processor.contracts.snapshot_format import REMOVED, TIMER_DESCRIPTION, TIMER_TABLES, SnapshotWriter
 from processor.contracts.state_store import (
     NOTHING_OVER,
     KeyedStateRequest,
@@ -156,7 +156,7 @@ class StepState:
         event, processing = map(store.open_timers, TIMER_TABLES)
         timers = [MemoryValues(event), MemoryValues(processing)]
         for name, kept, front in zip(TIMER_TABLES, (event, processing), timers, strict=True):
-            self._add(name, "timer at ms", kept, front)
+            self._add(name, TIMER_DESCRIPTION, kept, front)
         if not goes_on:
             self._read()
         store.restored()

@@ -6,7 +6,7 @@ RocksDB's own log is off. A process that dies loses its local directory on purpo
 checkpoint, whatever its disk still holds.
 
 A snapshot of much state is the database's own files (``rocksdb_upload``), of little it is entries; a restore at the
-same key groups goes on with those files where they lie, any other reads entries (design page 0009).
+same key groups goes on with those files where they lie, any other reads entries (design page 0010).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MANIFEST_BYTES_MAX = 256 * 1024
 
 OWN_FILES_MIN_BYTES = 4 * 2**20
 """A database of so many bytes is kept by its own files. Of fewer, a file of entries is written and synced sooner than
-the database flushes, links and syncs, and it is one file instead of some (design page 0009)."""
+the database flushes, links and syncs, and it is one file instead of some (design page 0010)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

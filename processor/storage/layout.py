@@ -49,6 +49,8 @@ class FileKind(StrEnum):
     DATABASE = "sst"
     CHANNEL = "channel"
     OUTBOX = "outbox"
+    AVRO = "avro"
+    """One table of state in a canonical savepoint."""
 
 
 def job_part(job: JobName) -> str:

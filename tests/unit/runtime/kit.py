@@ -14,10 +14,13 @@ from processor.ids import JobName, PublisherId, StepName
 from processor.plan.chaining import plan as lay_out
 from processor.plan.execution import ExecutionPlan
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
+from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
 from processor.runtime.embedded import make_backend
+from processor.runtime.origin import write_savepoint
+from processor.runtime.savepoint_progress import SavepointProgress
 from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemClock
@@ -161,6 +164,28 @@ class JobRun:
     def ask(self, what: Callable[[Control, Callable[[Outcome], None]], None]) -> None:
         """Ask for something as soon as the next run has begun."""
         self._ask = lambda control: what(control, self.answers.append)
+
+    def savepoint(
+        self,
+        entry: CheckpointEntry,
+        path: Path,
+        *,
+        native: bool = False,
+        begun: bool = False,
+        faults: FaultHook = no_faults,
+    ) -> None:
+        """Write one of a checkpoint."""
+        write_savepoint(
+            entry,
+            self.store,
+            path,
+            job=self.plan.job,
+            token=self.chance.token,
+            faults=faults,
+            native=native,
+            progress=SavepointProgress(get_log("test"), self.clock),
+            begun=begun,
+        )
 
     def out(self, subtask: int = 0, sink: str = "out") -> list[bytes | None]:
         return self.outside.rows(PublisherId(JobName(self.plan.job), StepName(sink), subtask))

@@ -8,10 +8,8 @@ import pytest
 
 from processor.contracts.checkpoint_hook import HOOK_BYTES_MAX, CheckpointHook
 from processor.errors import JobError, Unavailable, UserCodeError
-from processor.fault_points import no_faults
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
-from processor.runtime.origin import write_savepoint
 from processor.stream.job import Job
 from tests.unit.runtime.kit import JobRun
 from tests.unit.task.kit import ListSource, MemorySink
@@ -82,7 +80,7 @@ def test_a07_r23_what_a_hook_kept_goes_along_with_a_savepoint(tmp_path):
     assert run.run() == 0
     entry = run.log.read_all().checkpoints()[-1]
     saved = tmp_path / "saved"
-    write_savepoint(entry, run.directory, saved, job=run.plan.job, token=run.chance.token, faults=no_faults)
+    run.savepoint(entry, saved)
     again = hooked(tmp_path / "new", life)
     assert again.run(origin=str(saved)) == 0
     assert life.restored == [b"version of %d" % entry.checkpoint]

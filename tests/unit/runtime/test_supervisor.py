@@ -18,8 +18,9 @@ from processor.operators.process_function import KeyedProcess
 from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
 from processor.runtime.attempt import checkpoint_policy
-from processor.runtime.origin import open_origin, write_savepoint
+from processor.runtime.origin import write_savepoint
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
+from processor.savepoint import open_savepoint
 from processor.state.declarations import ValueState
 from processor.stream.job import Job
 from tests.unit.runtime.kit import JobRun, Once, raising
@@ -275,7 +276,7 @@ def test_r24_a_decided_stop_leaves_its_savepoint_though_its_attempt_failed(tmp_p
     assert run.control.restarts == 1
     assert run.state.status is JobStatus.STOPPED
     stopped = checkpoints(run)[-1]
-    found = open_origin(str(saved), token=run.chance.token).entry
+    found = open_savepoint(str(saved)).entry
     assert (found.incarnation, found.checkpoint) == (stopped.incarnation, stopped.checkpoint)
     # Moved away, it is not made again by a later start.
     saved.rename(tmp_path / "elsewhere")
@@ -293,22 +294,14 @@ def test_r24_a_savepoint_that_was_begun_is_finished_beside_what_is_there(tmp_pat
     saved = tmp_path / "saved"
 
     def write(*, begun: bool, faults: FaultHook = no_faults) -> None:
-        write_savepoint(
-            stopped,
-            run.directory,
-            saved,
-            job=run.plan.job,
-            token=run.chance.token,
-            faults=faults,
-            begun=begun,
-        )
+        run.savepoint(stopped, saved, begun=begun, faults=faults)
 
     with pytest.raises(Unavailable):
         write(begun=False, faults=Once(FaultPoint.SAVEPOINT_WRITTEN, raising(Unavailable("killed here"))))
     with pytest.raises(SettingsError, match="is not empty"):
         write(begun=False)
     write(begun=True)
-    assert open_origin(str(saved), token=run.chance.token).entry.checkpoint == stopped.checkpoint
+    assert open_savepoint(str(saved)).entry.checkpoint == stopped.checkpoint
     before = sorted(path.name for path in saved.rglob("*"))
     write(begun=True)
     assert sorted(path.name for path in saved.rglob("*")) == before, "it is whole: nothing is written"

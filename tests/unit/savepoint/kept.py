@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from processor.ids import MAX_PARALLELISM_DEFAULT
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
 from processor.state.declarations import ValueState
@@ -59,8 +60,8 @@ class Count(KeyedProcess[str, str, str]):
         context.timers.at_processing_time(FAR_MS + ord(value[0]))
 
 
-def counting(run: JobRun) -> Job:
-    job = Job("words")
+def counting(run: JobRun, max_parallelism: int = MAX_PARALLELISM_DEFAULT) -> Job:
+    job = Job("words", max_parallelism=max_parallelism)
     words = job.read("read", run.source)
     words.key_by("by-letter", lambda word: word[0]).process("count", Count).write(
         "out", MemorySink(run.outside)

@@ -47,13 +47,19 @@ class FakeJob:
     def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
         self._asked("checkpoint", None, answer)
 
-    def savepoint(self, directory: str, answer: Callable[[Outcome], None]) -> None:
-        self._asked("savepoint", directory, answer)
+    def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
+        self._asked("native savepoint" if native else "savepoint", directory, answer)
 
     def stop(
-        self, savepoint_directory: str | None, answer: Callable[[Outcome], None], *, drain: bool = False
+        self,
+        savepoint_directory: str | None,
+        answer: Callable[[Outcome], None],
+        *,
+        drain: bool = False,
+        native: bool = False,
     ) -> None:
-        self._asked("drain" if drain else "stop", savepoint_directory, answer)
+        what = "drain" if drain else "stop"
+        self._asked(f"native {what}" if native else what, savepoint_directory, answer)
 
     def _asked(self, what: str, directory: str | None, answer: Callable[[Outcome], None]) -> None:
         self.asked.put((what, directory, answer))
