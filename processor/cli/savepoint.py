@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,6 +17,15 @@ from processor.cli.options import (
     TimeoutOption,
 )
 from processor.cli.reporting import FELL_SHORT_EXIT_CODE, reporting
+
+
+class ExportFormat(StrEnum):
+    """Of the file; the room of savepoints has the same, and is only loaded when it is used."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
 
 app = typer.Typer(
     name="savepoint",
@@ -108,6 +118,52 @@ def diff(
             typer.echo(changed_line(changed))
         if found:
             raise typer.Exit(FELL_SHORT_EXIT_CODE)
+
+
+@app.command()
+def export(
+    path: PathArgument,
+    step: StepArgument,
+    state: StateArgument,
+    to: Annotated[str, typer.Option("--to", metavar="FILE", help="The file to write; it must not exist.")],
+    format: Annotated[
+        ExportFormat, typer.Option("--format", help="JSON lines, CSV, or Parquet (which needs pyarrow).")
+    ] = ExportFormat.JSON,
+) -> None:
+    """Write all entries of one state into a file for other tools."""
+    with reporting():
+        from processor.cli.savepoint_text import new_file
+        from processor.savepoint import ExportFormat as Form
+        from processor.savepoint import export, open_savepoint
+
+        savepoint = open_savepoint(path)
+        savepoint.table(step, state)
+        with new_file(to) as file:
+            rows = export(savepoint, step, state, Form(format.value), file)
+        typer.echo(f"{rows:,} entries")
+
+
+@app.command()
+def rewrite(
+    path: PathArgument,
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory to make it in.")],
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="STEP[/STATE]", help="Leave it out; may be given several times."),
+    ] = None,
+) -> None:
+    """Write a canonical savepoint with what another savepoint or checkpoint has, whatever its format.
+
+    Values are changed by programs: processor.savepoint.rewrite_savepoint.
+    """
+    with reporting():
+        from processor.savepoint import open_savepoint, rewrite_savepoint
+
+        with typer.progressbar(
+            length=0, label="entries", file=typer.get_text_stream("stderr"), show_pos=True
+        ) as bar:
+            rewrite_savepoint(open_savepoint(path), os.path.abspath(to), drop=drop or (), written=bar.update)
+        typer.echo(os.path.abspath(to))
 
 
 @app.command()

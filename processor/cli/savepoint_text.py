@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
 import msgspec
 
 from processor.cli.checkpoint_text import show_text
 from processor.cli.table import aligned
-from processor.errors import JobError, ProcessorError
+from processor.errors import JobError, ProcessorError, SettingsError
 from processor.savepoint import Changed, Savepoint, Verified, open_savepoint
+from processor.savepoint.value_text import json_text
 from processor.settings.units import size_text
 
 
@@ -53,7 +56,7 @@ def contents_text(savepoint: Savepoint) -> str:
 
 def value_line(key: Any, value: Any) -> str:
     """One key with its value; bytes are in base64."""
-    return _json({"key": key, "value": value})
+    return json_text({"key": key, "value": value})
 
 
 def changed_line(changed: Changed) -> str:
@@ -63,7 +66,7 @@ def changed_line(changed: Changed) -> str:
         line["before"] = changed.before
     if changed.is_there:
         line["after"] = changed.after
-    return _json(line)
+    return json_text(line)
 
 
 def verified_text(path: str, verified: Verified) -> str:
@@ -74,13 +77,20 @@ def verified_text(path: str, verified: Verified) -> str:
     return "\n".join([f"'{path}' is damaged ({read}):", *(f"  {what}" for what in verified.damage)])
 
 
-def _json(line: dict[str, Any]) -> str:
-    plain = {name: _plain(value) for name, value in line.items()}
-    return msgspec.json.encode(plain, enc_hook=str).decode()
-
-
-def _plain(value: Any) -> Any:
-    """A map whose keys are no names in JSON comes as a list of pairs."""
-    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
-        return [[key, each] for key, each in value.items()]
-    return value
+@contextmanager
+def new_file(path: str) -> Iterator[IO[bytes]]:
+    """A file that is only there once it is whole. Raises SettingsError when there is one already, or cannot be."""
+    if os.path.exists(path):
+        raise SettingsError(f"'{path}' is there already.", remedy="Name a file that does not exist yet.")
+    part = f"{path}.part"
+    try:
+        with open(part, "xb") as file:
+            yield file
+        os.rename(part, path)
+    except OSError as error:
+        raise SettingsError(
+            f"'{path}' cannot be written: {error.strerror}.", remedy="Choose another place for the file."
+        ) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(part)

@@ -22,6 +22,8 @@ from processor.savepoint.tables import HeldTable, entries_of, tables_of
 from processor.storage.layout import FileKind
 from processor.storage.snapshot_file import SnapshotFiles
 
+ReadEntries = Callable[[FileStore, SubtaskSnapshot, HeldTable], Iterator[HeldEntries]]
+
 
 def avro_name(step: StepName, table: str, token: str) -> str:
     """Where a file lies in a savepoint: people look for it by step and state."""
@@ -34,14 +36,27 @@ def to_canonical(
     target: FileStore,
     token: Callable[[], str],
     converted: Callable[[int], None],
+    *,
+    read: ReadEntries = entries_of,
 ) -> tuple[SubtaskSnapshot, ...]:
-    """Write all keyed state of a checkpoint that has nothing in flight into ``target``. ``converted`` is told of so
-    many entries more: it may take long. Raises DamagedFile by name, JobError, Unavailable."""
+    """Write all state that ``entry.shape`` names, of a checkpoint that has nothing in flight, into ``target``.
+    ``converted`` is told of so many entries more: it may take long. ``read`` gives what is to be written of a table.
+
+    Raises DamagedFile by name, JobError, Unavailable.
+    """
     invariant(not entry.records_in_flight, "a savepoint is aligned")
+
+    def entries(subtask: SubtaskSnapshot, table: HeldTable) -> Callable[[], Iterator[HeldEntries]]:
+        def begin() -> Iterator[HeldEntries]:
+            for some in read(source, subtask, table):
+                yield some
+                converted(len(some.keys))
+
+        return begin
 
     def written(subtask: SubtaskSnapshot, owned: tuple[StateFile, ...], keyed: bool) -> tuple[StateFile, ...]:
         files = (
-            _to_avro(subtask, table, key_groups, source, target, token, converted)
+            _to_avro(subtask, table, key_groups, target, token, entries(subtask, table))
             for step, key_groups in {held.step: held.key_groups for held in owned}.items()
             for table in tables_of(entry, step, keyed=keyed)
         )
@@ -63,16 +78,10 @@ def _to_avro(
     subtask: SubtaskSnapshot,
     table: HeldTable,
     key_groups: KeyGroupRange,
-    source: FileStore,
     target: FileStore,
     token: Callable[[], str],
-    converted: Callable[[int], None],
+    entries: Callable[[], Iterator[HeldEntries]],
 ) -> StateFile | None:
-    def entries() -> Iterator[HeldEntries]:
-        for some in entries_of(source, subtask, table):
-            yield some
-            converted(len(some.keys))
-
     ref = write_avro(
         lambda: target.create(avro_name(table.step, table.name, token())),
         entries,
