@@ -15,16 +15,22 @@ from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
 from processor import (
     AggregatingState,
+    BroadcastContext,
+    BroadcastState,
     Context,
     Expiry,
     Job,
+    KeyedBroadcastProcess,
     KeyedCoProcess,
     KeyedProcess,
     ListState,
     MapState,
+    RecordContext,
     ReducingState,
     SideOutput,
+    SplitListState,
     TimeDomain,
+    Transform,
     ValueState,
 )
 from processor.operators.aggregates import Count, Keyed, Sum
@@ -86,6 +92,19 @@ class Everything(KeyedProcess[str, int, int]):
         self.seen.set((self.seen.get() or [])[-3:])
 
 
+class Doubled(Transform[int, int]):
+    """Every number twice, the second time out of a list of its own."""
+
+    numbers = SplitListState(int)
+
+    def on_record(self, value: int, /, context: RecordContext[int]) -> None:
+        self.numbers.append(value)
+        context.emit(value)
+        for number in self.numbers:
+            context.emit(number)
+        self.numbers.clear()
+
+
 class Both(KeyedCoProcess[str, int, int, int]):
     """State and timers that two streams share; which of them comes first changes nothing."""
 
@@ -114,6 +133,22 @@ class Both(KeyedCoProcess[str, int, int, int]):
         context.timers.at_processing_time(context.processing_time_ms // LATER_MS * LATER_MS + LATER_MS)
 
 
+class ByRules(KeyedBroadcastProcess[str, int, int, int]):
+    """Adds up what each key has, by what is broadcast."""
+
+    total = ValueState(int)
+    factors = BroadcastState(int, int)
+
+    def on_record(self, value: int, /, context: Context[str, int]) -> None:
+        total = (self.total.get() or 0) + value * sum(self.factors.values())
+        self.total.set(total)
+        context.emit(total)
+
+    def on_broadcast(self, value: int, /, context: BroadcastContext) -> None:
+        factors = context.writable(self.factors)
+        factors.set(value % 4, (self.factors.get(value % 4) or 0) * 10 + value)
+
+
 def key_of(value: int) -> str:
     return "abc"[value % 3]
 
@@ -137,6 +172,11 @@ def connect(job: Job, numbers: SourceStream[int]) -> None:
     counted = numbers.key_by("by-key", key_of).connect(others).process("connect", Both)
     counted.write("write", sink())
     counted.side(Both.of_right).write("write-right", sink())
+
+
+def broadcast(job: Job, numbers: SourceStream[int]) -> None:
+    rules = job.read("others", source()).broadcast("to-all")
+    numbers.key_by("by-key", key_of).connect_broadcast(rules).process("apply", ByRules).write("write", sink())
 
 
 def source() -> KafkaSource[int]:
@@ -167,6 +207,8 @@ OPERATORS: dict[str, Callable[[Job, SourceStream[int]], Any]] = {
     ),
     "union": union,
     "connect": connect,
+    "broadcast": broadcast,
+    "transform": lambda job, numbers: numbers.transform("transform", Doubled).write("write", sink()),
     "key_by": lambda job, numbers: (
         numbers.key_by("by-key", key_of).filter("filter", lambda value: value > 1).write("write", sink())
     ),
@@ -197,6 +239,9 @@ def history_of(name: str) -> list[Happening]:
     """With what only some jobs have: event time, and a second source."""
     if name == "process":
         return [*HISTORY, EventTime(step="read", time_ms=11), *HISTORY[:3]]
+    if name == "broadcast":  # which of two records of different streams comes first is not promised
+        rules: list[Happening] = [Given(step="others", value=value) for value in (1, 2, 5)]
+        return [*rules, TimePasses(by_ms=1), *HISTORY, *rules, TimePasses(by_ms=1), *HISTORY[:3]]
     if name in ("union", "connect"):
         return [*HISTORY, *(Given(step="others", value=value) for value in (1, 2, 3)), *HISTORY[5:]]
     return HISTORY

@@ -153,7 +153,7 @@ def test_what_is_not_of_the_declared_types_is_refused():
 
 
 @BACKENDS
-def test_a_checkpoint_holds_what_there_was_at_its_cut(backend, tmp_path):
+def test_b4_a_checkpoint_holds_what_there_was_at_its_cut(backend, tmp_path):
     bench = Bench(backend_name=backend, directory=tmp_path)
     step = running(bench)
     tell(step, "a 1", "b 2")
@@ -183,7 +183,7 @@ words = st.lists(
 
 @settings(deadline=None, max_examples=50)
 @given(told=words, before=st.integers(1, 4), after=st.integers(1, 4))
-def test_all_subtasks_have_the_same_and_write_the_same_file_and_others_get_it_once(
+def test_b4_d4_all_subtasks_have_the_same_and_write_the_same_file_and_others_get_it_once(
     told: list[str], before: int, after: int
 ) -> None:
     bench = Bench()

@@ -172,7 +172,7 @@ def test_r28_values_expire_by_a_clock_that_never_goes_back(backend, tmp_path):
 
 
 @BACKENDS
-def test_a_record_that_is_skipped_has_touched_nothing(backend, tmp_path):
+def test_b4_a_record_that_is_skipped_has_touched_nothing(backend, tmp_path):
     bench = Bench(backend_name=backend, directory=tmp_path)
     step = running(InProcessingTime, bench, policy=Skip())
     bench.clock.now_ms = 5_000

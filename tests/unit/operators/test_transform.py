@@ -94,7 +94,7 @@ def test_what_is_emitted_has_the_time_of_the_record_at_hand_and_no_key():
 
 
 @BACKENDS
-def test_a_checkpoint_holds_what_there_was_at_its_cut(backend, tmp_path):
+def test_b4_a_checkpoint_holds_what_there_was_at_its_cut(backend, tmp_path):
     bench = Bench(backend_name=backend, directory=tmp_path)
     step = running(bench)
     step.feed(batch(["a", "b"]))
@@ -179,7 +179,7 @@ def test_as_many_subtasks_as_before_get_what_each_had():
     lists=st.lists(st.lists(st.text(max_size=2), max_size=5), min_size=1, max_size=4),
     parallelism=st.integers(1, 5),
 )
-def test_split_lists_are_dealt_out_evenly_and_in_order_and_union_lists_go_to_all(
+def test_b4_d4_split_lists_are_dealt_out_evenly_and_in_order_and_union_lists_go_to_all(
     lists: list[list[str]], parallelism: int
 ) -> None:
     """Mutant: union taken as even split, or the other way round."""

@@ -120,7 +120,7 @@ ALL = [0, 0, Cart(), [""], Cart(), [("", Cart())], [("", None)], True, 0, [0], 0
 NONE: list[Any] = [None, None, None, None, None, [], [], False, None, [], None, None, None]
 
 
-def test_what_is_over_is_absent_to_the_millisecond_and_after_a_restore(world: World) -> None:
+def test_b4_what_is_over_is_absent_to_the_millisecond_and_after_a_restore(world: World) -> None:
     world.at(100)
     bound = world.open()
     write_all(bound.at("k"))
@@ -159,7 +159,7 @@ def test_what_is_over_adds_nothing_to_what_comes(world: World) -> None:
     assert function.counts.items() == []
 
 
-def test_reading_renews_where_it_was_asked_for(world: World) -> None:
+def test_b4_reading_renews_where_it_was_asked_for(world: World) -> None:
     world.at(100)
     bound = world.open()
     function = bound.at("k")
@@ -270,7 +270,7 @@ def held(world: World, files: Any, table: str) -> int:
     return found
 
 
-def test_a_whole_snapshot_leaves_out_what_is_over(world: World) -> None:
+def test_b4_a_whole_snapshot_leaves_out_what_is_over(world: World) -> None:
     world.at(100)
     bound = world.open()
     for key in range(20):
@@ -302,7 +302,7 @@ def kept(bound: Bound, name: str) -> int:
     return len({place for place, _ in bound.state.some(name, 100_000)})
 
 
-def test_state_that_expires_does_not_grow_for_ever(world: World) -> None:
+def test_b4_state_that_expires_does_not_grow_for_ever(world: World) -> None:
     """New keys for ever, of which so many are alive: no more than about twice as many are kept."""
     bound = world.open()
     sweep = sweep_of(bound)
@@ -369,7 +369,7 @@ def test_a_sweep_takes_nothing_that_was_touched_again(world: World) -> None:
 
 @pytest.mark.parametrize("one", BACKENDS)
 @pytest.mark.parametrize("other", BACKENDS)
-def test_times_move_between_stores_and_subtasks(one: str, other: str, tmp_path: Any) -> None:
+def test_b4_b5_times_move_between_stores_and_subtasks(one: str, other: str, tmp_path: Any) -> None:
     place, times = Place(), SetTimes()
     before = Bound(Function(), make_backend(one, tmp_path / "one").open(place.request_of(Function)), times)
     keys = [key for index in (0, 1, 2) for key in keys_of(index, 3)]
@@ -491,7 +491,7 @@ acts = st.lists(
 @pytest.mark.parametrize("name", BACKENDS)
 @settings(max_examples=30)
 @given(history=acts)
-def test_at_every_moment_there_is_what_was_touched_last_within_the_time(
+def test_b4_at_every_moment_there_is_what_was_touched_last_within_the_time(
     name: str, history: list[Any], tmp_path_factory: Any
 ) -> None:
     """Against a dict of times, over a cache so small that entries leave it as soon as they may."""
