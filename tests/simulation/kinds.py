@@ -27,12 +27,12 @@ from processor import (
 )
 
 LISTED_MAX = 4
-MAPPED_MAX = 3
+MAPPED_MAX = 5
 KINDS: Final = ("listed", "mapped", "reduced", "aggregated")
 
 TIME_TO_LIVE_MS = 300
 EVENTS_TO_LIVE_MS = 4
-NOTED_MAX = 20
+PLACES = 20
 """Looked through for each record: on a real broker far more of them come."""
 
 WAITING_MAX = 7
@@ -60,12 +60,13 @@ class CountInEveryKind(KeyedProcess[str, str, str]):
         if len(numbers) > LISTED_MAX:
             self.listed.set([sum(numbers)])
         count = sum(numbers)
-        self.mapped.set(count, 1)
-        entries = self.mapped.items(ordered=True)
-        if len(entries) > MAPPED_MAX:
-            (first, one), (second, other), *_ = entries
-            self.mapped.remove(first)
-            self.mapped.set(second, one + other)
+        place = count % MAPPED_MAX
+        self.mapped.set(place, (self.mapped.get(place) or 0) + 1)
+        if count % 2:
+            gone, other = self.mapped.keys(ordered=True)[0], (place + 1) % MAPPED_MAX
+            moved = self.mapped.get(gone) or 0
+            self.mapped.remove(gone)
+            self.mapped.set(other, (self.mapped.get(other) or 0) + moved)
         for kind, counted in (
             ("listed", count),
             ("mapped", sum(self.mapped.values())),
@@ -76,7 +77,7 @@ class CountInEveryKind(KeyedProcess[str, str, str]):
 
 
 class CountWhatExpires(KeyedProcess[str, str, str]):
-    """Counts, and keeps counts in state that expires, beside a note of when that was; the two must agree.
+    """Counts, and keeps counts in state that expires, beside notes of when that was; the two must agree.
 
     A clock may go on between two looks, so there is a moment at which a count may or may not be there.
     """
@@ -88,48 +89,59 @@ class CountWhatExpires(KeyedProcess[str, str, str]):
     timed = MapState(
         int, int, expires_after=Expiry(timedelta(milliseconds=EVENTS_TO_LIVE_MS), by=TimeDomain.EVENT)
     )
-    noted = MapState(int, tuple[int, int, int])
-    """For each count the processing time before and after it was kept, and the event time."""
+    noted = MapState(int, tuple[int, int, int, int])
+    """Under the same places: the count, the processing time before and after it was kept, and the event time."""
 
     def on_record(self, value: str, /, context: Context[str, str]) -> None:
         self._compare(context)
         count = (self.seen.get() or 0) + 1
         self.seen.set(count)
         context.emit(f"{context.key} {count}")
-        if len(self.noted.keys()) >= NOTED_MAX:
+        place = count % PLACES
+        if place in self.noted:
             return
         before_ms = context.processing_time_ms
         self.latest.set(count)
         self.listed.append(count)
-        self.mapped.set(count, count)
-        self.timed.set(count, count)
+        self.mapped.set(place, count)
+        self.timed.set(place, count)
         event_ms = max(context.watermark_ms, context.timestamp_ms)
-        self.noted.set(count, (before_ms, context.processing_time_ms, event_ms))
+        self.noted.set(place, (count, before_ms, context.processing_time_ms, event_ms))
         context.timers.at_processing_time(context.processing_time_ms + TIME_TO_LIVE_MS)
 
     def on_timer(self, time_ms: int, /, context: Context[str, str]) -> None:
         self._compare(context)
         reached_ms = context.processing_time_ms
-        for count, (_, after_ms, event_ms) in self.noted.items(ordered=True):
-            if reached_ms - after_ms >= TIME_TO_LIVE_MS <= context.watermark_ms - event_ms:
-                self.noted.remove(count)
+        for place, (_, _, after_ms, event_ms) in self.noted.items(ordered=True):
+            if reached_ms - after_ms >= TIME_TO_LIVE_MS and self._past(event_ms, context):
+                self.noted.remove(place)
+
+    def _past(self, event_ms: int, context: Context[str, str]) -> bool:
+        return context.watermark_ms - event_ms >= EVENTS_TO_LIVE_MS
 
     def _compare(self, context: Context[str, str]) -> None:
         from_ms = context.processing_time_ms
-        latest, listed, mapped = self.latest.get(), self.listed.get() or [], self.mapped.keys(ordered=True)
-        timed = self.timed.keys(ordered=True)
+        latest, listed, mapped = self.latest.get(), self.listed.get() or [], dict(self.mapped.items())
+        timed = dict(self.timed.items())
         until_ms = context.processing_time_ms
         noted = self.noted.items(ordered=True)
-        alive = [count for count, (before_ms, _, _) in noted if until_ms - before_ms < TIME_TO_LIVE_MS]
-        perhaps = [count for count, (_, after_ms, _) in noted if from_ms - after_ms < TIME_TO_LIVE_MS]
-        in_time = [
-            count for count, (_, _, event_ms) in noted if context.watermark_ms - event_ms < EVENTS_TO_LIVE_MS
-        ]
-        lasts = [] if latest is None else [latest]
-        for kept in (listed, mapped):
-            if not set(alive) <= set(kept) <= set(perhaps) or kept != sorted(set(kept)):
-                raise WrongState(f"{context.key} has {kept}, and {alive} to {perhaps} are not over")
-        if not set(alive[-1:]) <= set(lasts) <= set(perhaps[-1:]):
+        alive = {
+            place: count
+            for place, (count, before_ms, _, _) in noted
+            if until_ms - before_ms < TIME_TO_LIVE_MS
+        }
+        perhaps = {
+            place: count for place, (count, _, after_ms, _) in noted if from_ms - after_ms < TIME_TO_LIVE_MS
+        }
+        in_time = {
+            place: count for place, (count, _, _, event_ms) in noted if not self._past(event_ms, context)
+        }
+        if not alive.items() <= mapped.items() <= perhaps.items():
+            raise WrongState(f"{context.key} has {mapped}, and {alive} to {perhaps} are not over")
+        if not {*alive.values()} <= {*listed} <= {*perhaps.values()} or listed != sorted({*listed}):
+            raise WrongState(f"{context.key} has {listed}, and {alive} to {perhaps} are not over")
+        newest = max(perhaps.values(), default=None)
+        if latest != newest and (latest is not None or newest in alive.values()):
             raise WrongState(f"{context.key} has {latest} as its latest of {alive} to {perhaps}")
         if timed != in_time:
             raise WrongState(f"{context.key} has {timed} in event time, and {in_time} are not over")
