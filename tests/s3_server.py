@@ -43,7 +43,7 @@ class S3Server:
     """One request after another, as if it were: of S3's promises, moto alone does not keep that one."""
 
     def __init__(self) -> None:
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # it tells of answers that were lost
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.Lock()
         self._faults: list[tuple[Callable[[Environ], bool], Fault]] = []

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from processor.contracts.plugin import DoctorFinding
+    from processor.contracts.replays import Replays
     from processor.contracts.simulated import OutsideWorld, SimulatedSystem
     from processor.contracts.topic_reader import TopicReader
 
@@ -41,6 +42,11 @@ class KafkaPlugin:
         from connectors.kafka.audit_reader import topic_reader
 
         return topic_reader(settings, endpoint)
+
+    def replays(self) -> Replays:
+        from connectors.kafka.replays import KafkaReplays
+
+        return KafkaReplays()
 
     def simulated(self, world: OutsideWorld, settings: object) -> SimulatedSystem:
         from connectors.kafka.simulated_system import SimulatedKafka

@@ -12,6 +12,7 @@ from processor.cli import (
     doctor,
     explain,
     outbox,
+    replay,
     run,
     savepoint,
     settings,
@@ -37,6 +38,7 @@ app.command("stop")(stop.stop)
 app.add_typer(savepoint.app)
 app.add_typer(checkpoints.app)
 app.add_typer(outbox.app)
+app.command("replay")(replay.replay)
 app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 app.add_typer(settings.app)

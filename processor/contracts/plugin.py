@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
+    from processor.contracts.replays import Replays
     from processor.contracts.simulated import OutsideWorld, SimulatedSystem
     from processor.contracts.topic_reader import TopicReader
 
@@ -34,6 +35,10 @@ class Plugin(Protocol):
 
     def topic_reader(self, settings: object, endpoint: object) -> TopicReader | None:
         """For audits: a reader of what a source reads or a sink writes; None for one of another plugin."""
+        ...
+
+    def replays(self) -> Replays | None:
+        """What it takes to run history again into other targets; None where that cannot be done."""
         ...
 
     def simulated(self, world: OutsideWorld, settings: object) -> SimulatedSystem:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from typing import assert_never
 
+from processor.contracts.job_control import JobControl
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook, no_faults
 from processor.plan.chaining import plan as lay_out
@@ -47,8 +49,10 @@ def run_job(
     log: Log,
     *,
     faults: FaultHook = no_faults,
+    controlled_by: Callable[[JobControl], None] = lambda control: None,
 ) -> int:
-    """Run a job until it ends, is stopped, or can't go on; returns the exit code.
+    """Run a job until it ends, is stopped, or can't go on; returns the exit code. ``controlled_by`` is told by whom
+    the job can be asked for things while it runs.
 
     Raises ProcessorError for what is wrong before anything runs, and for what ended the job.
     """
@@ -62,6 +66,7 @@ def run_job(
     state = JobState()
     statistics = CheckpointStatistics()
     control = Control(plan.job, state, metrics, clock, statistics)
+    controlled_by(control)
     gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     parts = AttemptParts(

@@ -302,5 +302,8 @@ class FedPlugin:
     def topic_reader(self, settings: object, endpoint: object) -> TopicReader | None:
         return None
 
+    def replays(self) -> None:
+        return None
+
     def simulated(self, world: OutsideWorld, settings: object) -> FedSystem:
         return FedSystem(self._kept)

@@ -110,15 +110,28 @@ def count() -> Job:
     return _count("kills-count")
 
 
+class CountTwice(CountKeys):
+    """As somebody has changed it."""
+
+    def on_record(self, value: Numbered, /, context: Context[int, Counted]) -> None:
+        self.seen.set((self.seen.get() or 0) + 1)
+        super().on_record(value, context)
+
+
+def count_twice() -> Job:
+    """The job ``count`` with other code."""
+    return _count("kills-count", CountTwice)
+
+
 def count_copy() -> Job:
     """The same under a name of its own, as copies of a job are to run (R2)."""
     return _count("kills-count-copy")
 
 
-def _count(name: str) -> Job:
+def _count(name: str, function: type[CountKeys] = CountKeys) -> Job:
     job = Job(name)
     records = job.read("read", KafkaSource("in", Json(Numbered)))
-    counted = records.key_by("by-key", lambda record: record.k).process("count", CountKeys)
+    counted = records.key_by("by-key", lambda record: record.k).process("count", function)
     counted.write("write", KafkaSink("out", Json(Counted)))
     job.audit(counts())
     return job

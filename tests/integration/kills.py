@@ -21,13 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.kafka import dev_broker
+from examples.job_process import JobProcess
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario, spread
 from tests.integration.unreliable_s3 import UnreliableS3, unreliable_s3
 
 STORES = DIRECTORY, S3 = "directory", "s3"
 
-KILL_AFTER_S = (0.5, 3.5)
-"""From the start of the process to its end: some die while they start, some while they recover."""
+STARTING_SHARE = 0.3
+"""Of all kills: those that may come before the job runs, or while it recovers."""
+STARTING_S = (0.5, 3.5)
+RUNNING_S = (0.1, 2.5)
+"""From the start of the process, or from when the job runs, to the end."""
 
 OVERLAPPING = {"checkpoint.interval": "20ms", "checkpoint.max_concurrent": "3"}
 """Settings of half of the runs: checkpoints that begin before the one before is decided."""
@@ -54,10 +58,7 @@ def run_kills(scenario: Scenario, kills: int, chance: random.Random) -> Outcome:
     witness.start()
     try:
         for _ in range(kills):
-            process.start()
-            with suppress(subprocess.TimeoutExpired):
-                code = process.wait(chance.uniform(*KILL_AFTER_S))
-                raise AssertionError(f"the job ended by itself with {code}")
+            _run_for_a_while(scenario, process, chance)
             process.kill()
             done += 1
         process.start()
@@ -88,6 +89,19 @@ def run_kills(scenario: Scenario, kills: int, chance: random.Random) -> Outcome:
         duplicates=duplicates,
         failure=failure,
     )
+
+
+def _run_for_a_while(scenario: Scenario, process: JobProcess, chance: random.Random) -> None:
+    """Some way into the start of the job, or into its run."""
+    span_s = STARTING_S
+    if chance.random() < STARTING_SHARE:
+        process.start()
+    else:
+        span_s = RUNNING_S
+        scenario.start(process)
+    with suppress(subprocess.TimeoutExpired):
+        code = process.wait(chance.uniform(*span_s))
+        raise AssertionError(f"the job ended by itself with {code}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

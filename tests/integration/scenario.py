@@ -172,6 +172,10 @@ class Scenario:
         command = ["-m", "processor", "run", self.reference, *self.options, *more]
         return JobProcess(command, self.folder / f"{name}.log")
 
+    def process_of(self, words: Sequence[str], name: str) -> JobProcess:
+        """Another command of the product, not yet started."""
+        return JobProcess(["-m", "processor", *words], self.folder / f"{name}.log")
+
     def command(self, *words: str, about: str | None = None) -> Said:
         """``processor`` with the settings of this job, which it is told about by reference or name."""
         return run_processor(*words, about or self.reference, *self.options)
@@ -198,20 +202,25 @@ class Scenario:
     def running(self, name: str = "job", *words: str) -> Iterator[JobProcess]:
         """The daemon for the time of a with-block: it recovers before that, and is stopped in the end (exit 0),
         unless the block has ended it."""
-        process, log = self.process(name, *words), self.folder / f"{name}.log"
-        begun = log.read_text().count(RUNNING) if log.exists() else 0
-        process.start()
+        process = self.process(name, *words)
         try:
-            wait_until(
-                lambda: process.exit_code() is not None or log.read_text().count(RUNNING) > begun,
-                REACH_TIMEOUT_S,
-                "it runs",
-            )
+            self.start(process, name)
             yield process
             if process.exit_code() is None:
                 assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
         finally:
             process.kill()
+
+    def start(self, process: JobProcess, name: str = "job") -> None:
+        """Start a daemon and wait until it has recovered, or has ended."""
+        log = self.folder / f"{name}.log"
+        begun = log.read_text().count(RUNNING) if log.exists() else 0
+        process.start()
+        wait_until(
+            lambda: process.exit_code() is not None or log.read_text().count(RUNNING) > begun,
+            REACH_TIMEOUT_S,
+            "it runs",
+        )
 
     def killed_at(self, points: str) -> None:
         """Run the job until it kills itself there."""

@@ -12,7 +12,7 @@ import pytest
 
 from processor.cli.verify import audit_job
 from tests.integration import jobs
-from tests.integration.kills import KILL_AFTER_S
+from tests.integration.kills import STARTING_S
 from tests.integration.scenario import DRAIN_TIMEOUT_S, PARTITIONS_IN, Feeder, Scenario
 from tests.topics import create_topic
 from tests.waiting import wait_until
@@ -45,7 +45,7 @@ def test_r18_r27_connected_streams_are_exact_over_kills_and_changes_of_paralleli
             process = replace(scenario, parallelism=chance.choice((1, 2, 3))).process()
             process.start()
             with suppress(subprocess.TimeoutExpired):
-                code = process.wait(chance.uniform(*KILL_AFTER_S))
+                code = process.wait(chance.uniform(*STARTING_S))
                 raise AssertionError(f"seed {seed}: the job ended by itself with {code}")
             process.kill()
         process = scenario.process()

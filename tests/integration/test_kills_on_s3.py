@@ -27,6 +27,7 @@ def test_r05_r06_kills_and_lost_and_doubled_answers_lose_and_double_nothing(
         outcome = run_kills(scenario, KILLS, random.Random(seed))
     assert outcome.failure == "", f"seed {seed}"
     assert outcome.kills == KILLS
+    assert outcome.attempts > 1
     assert outcome.records > 0
     assert s3.happened["lose_the_answer"] > 0
     assert s3.happened["serve_twice"] > 0

@@ -298,6 +298,9 @@ class TablePlugin:
     def topic_reader(self, settings: object, endpoint: object) -> None:
         return None
 
+    def replays(self) -> None:
+        return None
+
     def simulated(self, world: OutsideWorld, settings: object) -> TableSystem:
         return TableSystem(world, settings)
 

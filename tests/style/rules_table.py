@@ -120,7 +120,6 @@ CASES: Mapping[str, str] = {
 UNREACHABLE: Mapping[str, str] = {
     "R29": "there is no cluster runtime yet, and so nothing of Ray to test",
     "C6": "a savepoint is copied from, never owned",
-    "C7": "a savepoint can be started from with other topics by settings; there is no command of its own",
 }
 """Rules and parts that nothing reaches yet, and why."""
 

@@ -53,6 +53,9 @@ class SamplePlugin:
     def topic_reader(self, settings: object, endpoint: object) -> None:
         return None
 
+    def replays(self) -> None:
+        return None
+
     def doctor(self, settings: object) -> list[Finding]:
         assert isinstance(settings, Broker)
         return [Finding("the address is set", settings.main.address is not None, settings.main.address or "")]
