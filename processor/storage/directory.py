@@ -80,7 +80,7 @@ def open_job_directory(
     if found != job:
         raise SettingsError(
             f"'{path}' is the checkpoint directory of another job: it belongs to job '{found}', and this is "
-            f"job '{job}'.",
+            f"job '{job}'. So says its {IDENTITY}.",
             remedy=f"Give the job its own name, or set {_SETTING} to another directory.",
         )
     return _opened(path, job, token, faults, disk)

@@ -32,7 +32,7 @@ def open_job_objects(
         )
     if found != job:
         raise SettingsError(
-            f"'{mine.where}' belongs to job '{found}', and this is job '{job}'.",
+            f"'{mine.where}' belongs to job '{found}', and this is job '{job}'. So says its {IDENTITY}.",
             remedy="Give the job its own name, or set checkpoint.directory to another location.",
         )
     return JobStore(

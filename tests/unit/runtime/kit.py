@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -147,6 +148,8 @@ class JobRun:
             executor=ThreadedExecutor,
             faults=self._fault,
             say=get_log("test"),
+            # What is alive is all that the tests have loaded: walking it takes longer than most runs.
+            settled=nullcontext,
         )
 
     def run(self, **options: Any) -> int:
