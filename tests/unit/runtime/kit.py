@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from processor.contracts.job_control import Outcome
+from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import JobName, PublisherId, StepName
 from processor.plan.chaining import plan as lay_out
@@ -27,11 +28,14 @@ from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemClock
 from processor.runtime.threads import ThreadedExecutor
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings, StateSettings
+from processor.state.backends import RocksDbBackend
+from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobDirectory, JobStore, open_job_directory
 from processor.storage.disk import Disk
 from processor.storage.job_store import open_job_store
 from processor.storage.places import Places
+from processor.storage.snapshot_file import SnapshotFiles
 from processor.stream.job import Job
 from processor.telemetry.log import get_log
 from processor.telemetry.metrics import Metrics
@@ -86,6 +90,8 @@ class JobRun:
     backend: dict[str, Any] = field(default_factory=dict)
     """Section ``state`` of the settings."""
     disk: Disk | None = None
+    own_files: bool = False
+    """Of RocksDB, whatever its size."""
     places: Places | None = None
     """Where checkpoints are instead of below ``root``."""
 
@@ -140,7 +146,7 @@ class JobRun:
             plan=self.plan,
             settings=self.settings,
             store=self.store,
-            backend=make_backend(self.settings),
+            backend=self._backend(),
             clock=self.clock,
             chance=self.chance,
             metrics=self.metrics,
@@ -150,6 +156,17 @@ class JobRun:
             say=get_log("test"),
             # What is alive is all that the tests have loaded: walking it takes longer than most runs.
             settled=nullcontext,
+        )
+
+    def _backend(self) -> StateBackend:
+        if not self.own_files:
+            return make_backend(self.settings)
+        directory = self.settings.state.directory
+        assert directory is not None
+        return RocksDbBackend(
+            snapshots=SnapshotFiles(),
+            directory=directory,
+            options=RocksDbOptions(own_files_min_bytes=0),
         )
 
     def run(self, **options: Any) -> int:

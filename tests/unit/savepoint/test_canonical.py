@@ -19,6 +19,7 @@ from processor.savepoint import Savepoint, open_savepoint, verify_files
 from processor.storage.manifest import decode_entry, encode_entry
 from tests.unit.runtime.kit import JobRun
 from tests.unit.savepoint.kept import FAR_MS, Seen, counting
+from tests.unit.state.fakes import BACKENDS, OWN_FILES
 from tests.unit.task.kit import ListSource
 
 WORDS = ["apple", "axe", "bee", "cat", "bee-", "ace", "dog", "deer"]
@@ -48,7 +49,8 @@ def ran(
         build=lambda run: counting(run, max_parallelism),
         parallelism=parallelism,
         checkpoint={"interval": "10ms"},
-        backend={"backend": backend, "directory": root.parent / "local"},
+        backend={"backend": backend.split()[0], "directory": root.parent / "local"},
+        own_files=backend == OWN_FILES,
     )
     polls = 0
 
@@ -84,7 +86,7 @@ def holds_all(savepoint: Savepoint) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Path]:
     """Savepoints of both backends in both formats, over two subtasks."""
     paths: dict[tuple[str, bool], Path] = {}
-    for backend in ("memory", "rocksdb"):
+    for backend in BACKENDS:
         root = tmp_path_factory.mktemp(backend)
         run = ran(root / "jobs", backend=backend, parallelism=2)
         for native in (False, True):
@@ -93,7 +95,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Pat
     return paths
 
 
-@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_c2_any_avro_tool_reads_every_state_of_it_without_the_job(made, backend):
     found: dict[str, list[Any]] = {}
     for path in sorted(made[backend, False].rglob("*.avro")):
@@ -111,7 +113,7 @@ def test_c2_any_avro_tool_reads_every_state_of_it_without_the_job(made, backend)
 
 @pytest.mark.parametrize(
     ("backend", "native", "target", "parallelism"),
-    list(product(["memory", "rocksdb"], [False, True], ["memory", "rocksdb"], [1, 2, 3, 5])),
+    list(product(BACKENDS, [False, True], ["memory", "rocksdb"], [1, 2, 3, 5])),
 )
 def test_c2_c3_c5_it_is_restored_into_any_backend_at_any_parallelism(
     made, backend, native, target, parallelism, tmp_path
