@@ -113,6 +113,13 @@ class Front:
         """Without effect when there is none."""
         raise NotImplementedError
 
+    def _below(self, key: StoredKey) -> bool:
+        """Whether the store has the key, or is about to: leaving aside what changed since the last cut."""
+        for part in reversed(self._frozen):
+            if key in part.entries:
+                return part.entries[key] is not None
+        return self._store.read(key) is not None
+
     def freeze(self) -> FrozenPart | None:
         """The cut: what changed becomes a frozen part, if anything did."""
         self.settle()

@@ -49,10 +49,3 @@ class MemoryValues(Front):
             self.changed[key] = None
         else:
             self.changed.pop(key, None)
-
-    def _below(self, key: StoredKey) -> bool:
-        """Whether the completion's dict has the key, or is about to."""
-        for part in reversed(self._frozen):
-            if key in part.entries:
-                return part.entries[key] is not None
-        return self._store.read(key) is not None

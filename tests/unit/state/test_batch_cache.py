@@ -237,3 +237,30 @@ def test_of_a_map_only_what_is_not_yet_written_hides_the_store():
     cache.settle()
     assert dict(cache.entries("k")) == dict(store.scanned)
     assert cache.entries("another key") == list(store.scanned)
+
+
+def test_case_28_entries_of_a_map_that_come_and_go_between_two_cuts_leave_nothing_behind():
+    """Mutant: every one of them stays as a deletion, and looking through the map passes all of them."""
+    store = MapStore()
+    store.scanned = ()
+    store.entries[("k", "stored")] = "of the store"
+    cache = MapCache(store, entries_max=10_000)
+    for number in range(1_000):
+        cache.put(("k", number), "set")
+        cache.remove(("k", number))
+    assert (cache.changed, cache._changed_places) == ({}, {})
+    assert cache.get(("k", 7)) is None
+    cache.put(("k", "stored"), "changed")
+    cache.remove(("k", "stored"))
+    cache.put(("k", "frozen"), "set")
+    cache.freeze()
+    cache.put(("k", "frozen"), "changed")
+    cache.remove(("k", "frozen"))
+    cache.remove(("k", "never read"))
+    assert cache.changed == {("k", "frozen"): None, ("k", "never read"): None}
+    complete(cache)
+    assert store.entries == {("k", "frozen"): "set"}
+    cache.freeze()
+    complete(cache)
+    assert store.entries == {}
+    assert cache.entries("k") == []
