@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
-from examples import keyed_count, payments, timers
+from examples import keyed_count, limits, payments, timers
 from processor import Context, Job, KeyedProcess, ValueState
 from processor.errors import JobError, UserCodeError
 from processor.testing import Faults, Fed, SimulationFailed, run_job, simulate
@@ -52,6 +52,25 @@ def test_event_time_of_connected_streams_is_that_of_the_slower():
         running.advance_watermark("payments", payments.PAY_WITHIN_MS)
         [due] = running.written("due")
         assert due.value == payments.Due("a", cents=40)
+
+
+def test_limits_hold_for_all_accounts_and_what_was_spent_is_over_in_an_hour():
+    minute_ms = 60_000
+
+    def pay(account: str, cents: int, minute: int) -> limits.Payment:
+        return limits.Payment(account, "pt", cents, minute * minute_ms)
+
+    with run_job(limits.build(), parallelism=2) as running:
+        running.feed("payments", pay("a", 900, 0))
+        running.feed("limits", limits.Limit("pt", 1_000), limits.Limit("fr", 1))
+        running.feed("payments", pay("a", 200, 30), pay("b", 1_000, 31))
+        running.restart(parallelism=3)
+        running.feed("payments", pay("c", 1_001, 32), pay("a", 700, 62))
+        running.feed("payments", pay("a", 150, 63))  # an hour after the first
+        running.feed("limits", limits.Limit("pt", 100))
+        running.feed("payments", pay("d", 101, 64))
+        told = sorted((record.value.account, record.value.cents) for record in running.written("exceeded"))
+    assert told == [("a", 1_050), ("a", 1_100), ("a", 1_800), ("c", 1_001), ("d", 101)]
 
 
 class Late(KeyedProcess[str, str, str]):
