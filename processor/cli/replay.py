@@ -72,8 +72,9 @@ def replay(
 
         settings = load_configured(config, set_, told).settings
         graph = load_graph(build)
-        renamings = read_renamings(rename or ())
-        began, end = renamed(open_savepoint(origin).entry, renamings), read_until(until, renamings)
+        renamings, stores = read_renamings(rename or ()), settings.stores
+        began = renamed(open_savepoint(origin, stores=stores).entry, renamings)
+        end = read_until(until, stores, renamings)
         again = Replay(graph, settings, read_targets(topic_map), installed_plugins())
         stretch = Stretch(ends_of(again.sources, began, end, again.ends))
         sinks = again.sinks(stretch.reads)

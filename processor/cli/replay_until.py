@@ -14,6 +14,7 @@ from processor.protocol.entries import CheckpointEntry
 from processor.runtime.renaming import Renaming, renamed
 from processor.runtime.stretch import Ends, positions_in
 from processor.savepoint import open_savepoint
+from processor.settings.stores import StoreSettings
 
 NOW: Final = "now"
 _OFFSET: Final = re.compile(r"([^=,\s]+)=([0-9]{1,18})\Z", re.ASCII)
@@ -32,8 +33,10 @@ class Until:
     checkpoint: CheckpointEntry | None = None
 
 
-def read_until(written: str, renamings: Sequence[Renaming] = ()) -> Until:
-    """``now``, a time, ``TOPIC/PARTITION=OFFSET,…``, or a savepoint or a job's directory.
+def read_until(
+    written: str, stores: StoreSettings | None = None, renamings: Sequence[Renaming] = ()
+) -> Until:
+    """``now``, a time, ``TOPIC/PARTITION=OFFSET,…``, or a savepoint or what is kept for a job.
 
     ``renamings`` of its steps are those of the origin. Raises SettingsError, JobError.
     """
@@ -51,7 +54,7 @@ def read_until(written: str, renamings: Sequence[Renaming] = ()) -> Until:
     try:
         time = datetime.fromisoformat(written)
     except ValueError:
-        return Until(checkpoint=renamed(open_savepoint(written).entry, renamings))
+        return Until(checkpoint=renamed(open_savepoint(written, stores=stores).entry, renamings))
     if time.tzinfo is None:
         raise SettingsError(
             f"--until {written} names no zone, and is another moment in every one.",

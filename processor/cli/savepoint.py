@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import Annotated
 
@@ -35,7 +34,7 @@ app = typer.Typer(
 )
 
 PathArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="A savepoint, or the checkpoint directory of a job.")
+    str, typer.Argument(metavar="PATH", help="A savepoint, or what is kept for a job: a path or URI.")
 ]
 StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step that keeps the state.")]
 StateArgument = Annotated[str, typer.Argument(metavar="STATE", help="The name of the state.")]
@@ -47,7 +46,7 @@ LimitOption = Annotated[
 @app.command()
 def take(
     job: JobArgument,
-    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory to make it in.")],
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="Where to make it: a directory, or a URI.")],
     config: ConfigOption = None,
     set_: SetOption = None,
     timeout: TimeoutOption = "10m",
@@ -56,10 +55,11 @@ def take(
     """Have a running job write a savepoint, and go on. Its path is printed last."""
     with reporting() as told:
         from processor.cli.control import client_of, tell_outcome, timeout_ms
+        from processor.storage.savepoint_places import place_named
 
         wait_ms = timeout_ms(timeout)
         native = format is SavepointFormat.NATIVE
-        outcome = client_of(job, config, set_, told).savepoint(os.path.abspath(to), wait_ms, native=native)
+        outcome = client_of(job, config, set_, told).savepoint(place_named(to), wait_ms, native=native)
         tell_outcome("savepoint", outcome)
 
 
@@ -75,25 +75,32 @@ def list_(
 
 
 @app.command()
-def show(path: PathArgument) -> None:
+def show(path: PathArgument, config: ConfigOption = None, set_: SetOption = None) -> None:
     """What it holds: its job, states with how many keys and timers, positions, files."""
-    with reporting():
+    with reporting() as told:
+        from processor.cli.savepoint_place import savepoint_at
         from processor.cli.savepoint_text import contents_text
-        from processor.savepoint import open_savepoint
 
-        typer.echo(contents_text(open_savepoint(path)))
+        typer.echo(contents_text(savepoint_at(path, config, set_, told)))
 
 
 @app.command()
-def read(path: PathArgument, step: StepArgument, state: StateArgument, limit: LimitOption = None) -> None:
+def read(
+    path: PathArgument,
+    step: StepArgument,
+    state: StateArgument,
+    limit: LimitOption = None,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+) -> None:
     """The values of one state, a JSON object with key and value a line."""
-    with reporting():
+    with reporting() as told:
         from itertools import islice
 
+        from processor.cli.savepoint_place import savepoint_at
         from processor.cli.savepoint_text import value_line
-        from processor.savepoint import open_savepoint
 
-        for key, value in islice(open_savepoint(path).read(step, state), limit):
+        for key, value in islice(savepoint_at(path, config, set_, told).read(step, state), limit):
             typer.echo(value_line(key, value))
 
 
@@ -104,16 +111,20 @@ def diff(
     step: StepArgument,
     state: StateArgument,
     limit: LimitOption = None,
+    config: ConfigOption = None,
+    set_: SetOption = None,
 ) -> None:
     """Keys of one state whose values differ, a JSON object a line. The exit code is 1 when there are any."""
-    with reporting():
+    with reporting() as told:
         from itertools import islice
 
+        from processor.cli.savepoint_place import savepoint_at
         from processor.cli.savepoint_text import changed_line
-        from processor.savepoint import difference, open_savepoint
+        from processor.savepoint import difference
 
         found = False
-        for changed in islice(difference(open_savepoint(before), open_savepoint(after), step, state), limit):
+        one, other = (savepoint_at(path, config, set_, told) for path in (before, after))
+        for changed in islice(difference(one, other, step, state), limit):
             found = True
             typer.echo(changed_line(changed))
         if found:
@@ -129,14 +140,17 @@ def export(
     format: Annotated[
         ExportFormat, typer.Option("--format", help="JSON lines, CSV, or Parquet (which needs pyarrow).")
     ] = ExportFormat.JSON,
+    config: ConfigOption = None,
+    set_: SetOption = None,
 ) -> None:
     """Write all entries of one state into a file for other tools."""
-    with reporting():
+    with reporting() as told:
+        from processor.cli.savepoint_place import savepoint_at
         from processor.cli.savepoint_text import new_file
         from processor.savepoint import ExportFormat as Form
-        from processor.savepoint import export, open_savepoint
+        from processor.savepoint import export
 
-        savepoint = open_savepoint(path)
+        savepoint = savepoint_at(path, config, set_, told)
         savepoint.table(step, state)
         with new_file(to) as file:
             rows = export(savepoint, step, state, Form(format.value), file)
@@ -146,34 +160,41 @@ def export(
 @app.command()
 def rewrite(
     path: PathArgument,
-    to: Annotated[str, typer.Option("--to", metavar="DIR", help="The directory to make it in.")],
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="Where to make it: a directory, or a URI.")],
     drop: Annotated[
         list[str] | None,
         typer.Option("--drop", metavar="STEP[/STATE]", help="Leave it out; may be given several times."),
     ] = None,
+    config: ConfigOption = None,
+    set_: SetOption = None,
 ) -> None:
     """Write a canonical savepoint with what another savepoint or checkpoint has, whatever its format.
 
     Values are changed by programs: processor.savepoint.rewrite_savepoint.
     """
-    with reporting():
+    with reporting() as told:
+        from processor.cli.savepoint_place import reach
         from processor.savepoint import open_savepoint, rewrite_savepoint
+        from processor.storage.savepoint_places import place_named
 
+        stores, place = reach(config, set_, told), place_named(to)
         with typer.progressbar(
             length=0, label="entries", file=typer.get_text_stream("stderr"), show_pos=True
         ) as bar:
-            rewrite_savepoint(open_savepoint(path), os.path.abspath(to), drop=drop or (), written=bar.update)
-        typer.echo(os.path.abspath(to))
+            savepoint = open_savepoint(path, stores=stores)
+            rewrite_savepoint(savepoint, place, drop=drop or (), written=bar.update, stores=stores)
+        typer.echo(place)
 
 
 @app.command()
-def verify(path: PathArgument) -> None:
+def verify(path: PathArgument, config: ConfigOption = None, set_: SetOption = None) -> None:
     """Read every file and compare it with what was written. The exit code is 1 when any is damaged."""
-    with reporting():
+    with reporting() as told:
+        from processor.cli.savepoint_place import savepoint_at
         from processor.cli.savepoint_text import verified_text
-        from processor.savepoint import open_savepoint, verify_files
+        from processor.savepoint import verify_files
 
-        savepoint = open_savepoint(path)
+        savepoint = savepoint_at(path, config, set_, told)
         files = len(savepoint.entry.files())
         with typer.progressbar(length=files, label="verifying", file=typer.get_text_stream("stderr")) as bar:
             verified = verify_files(savepoint, lambda _: bar.update(1))

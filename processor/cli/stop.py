@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -22,7 +21,11 @@ def stop(
     job: JobArgument,
     savepoint: Annotated[
         str | None,
-        typer.Option("--savepoint", metavar="DIR", help="Write a savepoint there instead of a checkpoint."),
+        typer.Option(
+            "--savepoint",
+            metavar="DIR",
+            help="Write a savepoint to this path or URI instead of a checkpoint.",
+        ),
     ] = None,
     drain: Annotated[
         bool,
@@ -40,9 +43,10 @@ def stop(
     """Stop a running job: a last checkpoint is taken and published. A savepoint's path is printed last."""
     with reporting() as told:
         from processor.cli.control import client_of, tell_outcome, timeout_ms
+        from processor.storage.savepoint_places import place_named
 
         wait_ms = timeout_ms(timeout)
-        directory = None if savepoint is None else os.path.abspath(savepoint)
+        directory = None if savepoint is None else place_named(savepoint)
         native = format is SavepointFormat.NATIVE
         outcome = client_of(job, config, set_, told).stop(directory, wait_ms, drain=drain, native=native)
         tell_outcome("drained" if drain else "stopped", outcome)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.chance import Chance
@@ -302,9 +301,9 @@ class Driver:
         self._parts.executor.submit(LOG_LANE, self._parts.retention.forget, lambda _: None, failed)
 
     def _copy_savepoint(self, action: CopySavepoint) -> None:
-        path = Path(action.request.savepoint)
+        path = action.request.savepoint
         entry = self._published
-        say = self._parts.say.bind(checkpoint=entry.checkpoint, savepoint=str(path))
+        say = self._parts.say.bind(checkpoint=entry.checkpoint, savepoint=path)
 
         def work() -> None:
             write_savepoint(

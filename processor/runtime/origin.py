@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from processor.contracts.file_store import FileStore
 from processor.errors import JobError, SettingsError
@@ -21,10 +20,10 @@ from processor.runtime.savepoint_progress import SavepointProgress
 from processor.savepoint.canonical import from_canonical, to_canonical
 from processor.savepoint.opened import open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobStore, make_savepoint_directory
-from processor.storage.disk import Disk
+from processor.storage.directory import JobStore
 from processor.storage.layout import FileKind, file_name
 from processor.storage.retention import refuse_condemned
+from processor.storage.savepoint_places import make_savepoint
 
 Token = Callable[[], str]
 
@@ -102,9 +101,10 @@ class Origin:
         )
 
 
-def open_origin(path: str, *, key_groups: int, token: Token, disk: Disk | None = None) -> Origin:
-    """Raises JobError when there is no savepoint and no published checkpoint at the path."""
-    opened = open_savepoint(path, token=token, disk=disk)
+def open_origin(path: str, reach: JobStore, *, key_groups: int, token: Token) -> Origin:
+    """By the disk and the settings that a job's store has. Raises JobError when there is no savepoint and no
+    published checkpoint at the path or URI."""
+    opened = open_savepoint(path, token=token, disk=reach.disk, stores=reach.stores)
     view, entry = opened.view, opened.entry
     if not is_published(entry, opened.log.published()):
         raise JobError(
@@ -123,7 +123,7 @@ def open_origin(path: str, *, key_groups: int, token: Token, disk: Disk | None =
 def write_savepoint(
     entry: CheckpointEntry,
     source: JobStore,
-    path: Path,
+    path: str,
     *,
     job: JobName,
     token: Token,
@@ -136,9 +136,9 @@ def write_savepoint(
     its files as they are (``native``). With ``begun`` an earlier attempt may have begun it, or finished it; its files
     stay: it may be asleep and not dead, and its manifest names them.
 
-    Raises SettingsError when the directory is in use, Unavailable, DamagedFile.
+    ``path`` may be a URI. Raises SettingsError when the place is in use, Unavailable, DamagedFile.
     """
-    target = make_savepoint_directory(path, job, token=token, disk=source.disk, begun=begun)
+    target = make_savepoint(path, job, token=token, disk=source.disk, stores=source.stores, begun=begun)
     if begun and _same(DecisionLog(target.log).read_all().newest(), entry):
         return
     if native:

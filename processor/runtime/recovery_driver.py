@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import assert_never
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
-from processor.errors import DamagedFile, SettingsError, Unavailable
+from processor.errors import DamagedFile, ExternalRefusal, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, Incarnation, Marker, PublisherId, StepName
 from processor.invariant import invariant
@@ -207,7 +206,7 @@ class RecoveryDriver:
             write_savepoint(
                 entry,
                 parts.store,
-                Path(entry.savepoint),
+                entry.savepoint,
                 job=parts.plan.job,
                 token=parts.chance.token,
                 faults=parts.faults,
@@ -216,7 +215,7 @@ class RecoveryDriver:
                 begun=True,
             )
             say.info("the savepoint of the stop before is whole")
-        except (SettingsError, Unavailable, DamagedFile) as error:
+        except (SettingsError, ExternalRefusal, Unavailable, DamagedFile) as error:
             say.warning("the savepoint of the stop before could not be written", error=error)
         return SavepointFinished()
 
@@ -224,8 +223,8 @@ class RecoveryDriver:
         if path not in self._origins:
             self._origins[path] = open_origin(
                 path,
+                self._parts.store,
                 key_groups=self._parts.plan.max_parallelism,
                 token=self._parts.chance.token,
-                disk=self._parts.store.disk,
             )
         return self._origins[path]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -45,10 +44,12 @@ from processor.savepoint.held import HeldEntries
 from processor.savepoint.latest import TOGETHER_BYTES_MAX, Latest
 from processor.savepoint.opened import Savepoint, open_savepoint
 from processor.savepoint.tables import HeldTable
+from processor.settings.stores import StoreSettings
 from processor.state.declarations import State
 from processor.state.value_types import ValueType, value_type
 from processor.storage.decision_log import DecisionLog, Taken
-from processor.storage.directory import JobDirectory, make_savepoint_directory
+from processor.storage.directory import JobStore
+from processor.storage.savepoint_places import make_savepoint
 
 _PARTS = 16
 """Temporary files over which entries are spread, so that one that comes twice is found in bounded memory."""
@@ -62,9 +63,18 @@ class NewSavepoint:
     The steps, states and types are those that the job declares; what does not fit is refused when it starts.
     """
 
-    def __init__(self, path: str, job: str, *, max_parallelism: int = MAX_PARALLELISM_DEFAULT) -> None:
-        """Raises SettingsError when there is something at ``path``; Unavailable."""
-        self._directory = make_savepoint_directory(Path(path), JobName(job), token=secrets.token_hex)
+    def __init__(
+        self,
+        path: str,
+        job: str,
+        *,
+        max_parallelism: int = MAX_PARALLELISM_DEFAULT,
+        stores: StoreSettings | None = None,
+    ) -> None:
+        """``path`` may be a URI; then ``stores`` says how it is reached. Raises SettingsError when there is something
+        there; Unavailable."""
+        self._directory = make_savepoint(path, JobName(job), token=secrets.token_hex, stores=stores)
+        self._stores = stores
         self._job = JobName(job)
         self._max_parallelism = max_parallelism
         self._stateful: dict[StepName, dict[str, str]] = {}
@@ -141,7 +151,7 @@ class NewSavepoint:
             subtasks=(subtask,),
             expected=(),
         )
-        return finish_savepoint(self._directory, entry)
+        return finish_savepoint(self._directory, entry, self._stores)
 
     def _once(self, table: HeldTable) -> None:
         states = self._stateful.setdefault(table.step, {})
@@ -213,8 +223,8 @@ def _held(latest: Latest, table: HeldTable) -> Iterator[HeldEntries]:
         )
 
 
-def finish_savepoint(directory: JobDirectory, entry: CheckpointEntry) -> Savepoint:
+def finish_savepoint(directory: JobStore, entry: CheckpointEntry, stores: StoreSettings | None) -> Savepoint:
     """Write the manifest, last (R23). Raises SettingsError when somebody else did; Unavailable."""
     if not isinstance(DecisionLog(directory.log).take(entry), Taken):
-        raise SettingsError(f"somebody else wrote a savepoint into '{directory.path}' at the same time.")
-    return open_savepoint(str(directory.path))
+        raise SettingsError(f"somebody else wrote a savepoint into '{directory.where}' at the same time.")
+    return open_savepoint(directory.where, stores=stores)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from processor.contracts.snapshot_format import TIMER_TABLES
@@ -16,13 +15,15 @@ from processor.protocol.entries import CheckpointEntry
 from processor.records.batch import Key
 from processor.savepoint.expiring import without_times
 from processor.savepoint.tables import HeldTable, entries_of, values_as
+from processor.settings.stores import StoreSettings
 from processor.state.operator_state import Redistribution
 from processor.state.schema_text import read_state_schema
 from processor.state.stored_keys import StoredKey, author_key, normalise_key
 from processor.storage.decision_log import DecisionLog
-from processor.storage.directory import JobDirectory, look_into_directory
+from processor.storage.directory import JobStore
 from processor.storage.disk import Disk
 from processor.storage.identity import IDENTITY
+from processor.storage.savepoint_places import look_into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,8 @@ class Savepoint:
     """What a savepoint holds. The job's code is not needed: values come as msgpack has them (records as dicts),
     unless their type is given."""
 
-    directory: JobDirectory = field(repr=False)
+    directory: JobStore = field(repr=False)
+    """Where it is."""
     log: DecisionLog = field(repr=False)
     view: LogView = field(repr=False)
     entry: CheckpointEntry
@@ -70,7 +72,7 @@ class Savepoint:
         if found is None:
             there = ", ".join(f"{held.step}/{held.name}" for held in self.states) or "none"
             raise JobError(
-                f"there is no state '{state}' of step '{step}' in '{self.directory.path}'.",
+                f"there is no state '{state}' of step '{step}' in '{self.directory.where}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
         return HeldTable(step=StepName(step), name=state, state=found.kind)
@@ -94,7 +96,7 @@ class Savepoint:
         if step not in self.entry.shape.stateful:
             there = ", ".join(sorted(self.entry.shape.stateful)) or "none"
             raise JobError(
-                f"there is no step '{step}' with state in '{self.directory.path}'.",
+                f"there is no step '{step}' with state in '{self.directory.where}'.",
                 remedy=f"Choose one of those that are there: {there}.",
             )
         event, _ = TIMER_TABLES
@@ -144,13 +146,18 @@ def _of_subtasks(
 
 
 def open_savepoint(
-    path: str, *, token: Callable[[], str] = secrets.token_hex, disk: Disk | None = None
+    path: str,
+    *,
+    token: Callable[[], str] = secrets.token_hex,
+    disk: Disk | None = None,
+    stores: StoreSettings | None = None,
 ) -> Savepoint:
-    """Open the savepoint, or the newest checkpoint in the job's directory, at ``path``.
+    """Open the savepoint, or the newest checkpoint of what is kept for a job, at a path or URI; ``stores`` says how
+    object stores are reached.
 
-    Raises JobError when there is none; DamagedFile by name; Unavailable.
+    Raises JobError when there is none; SettingsError, DamagedFile by name; Unavailable.
     """
-    directory = look_into_directory(Path(path), token=token, disk=disk)
+    directory = look_into(path, token=token, disk=disk, stores=stores)
     if directory is None:
         raise JobError(
             f"'{path}' is neither a savepoint nor a job's checkpoint directory.",
@@ -166,7 +173,7 @@ def open_savepoint(
         )
     if directory.job != entry.job:
         raise DamagedFile(
-            f"'{directory.path / IDENTITY}' says that this is of job '{directory.job}', and its checkpoints are of "
+            f"'{directory.where}/{IDENTITY}' says that this is of job '{directory.job}', and its checkpoints are of "
             f"job '{entry.job}'.",
             remedy="Restore that file from a copy.",
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from processor.contracts.file_store import FileStore
@@ -18,10 +17,11 @@ from processor.savepoint.held import HeldEntries
 from processor.savepoint.new_savepoint import encoded_value, finish_savepoint
 from processor.savepoint.opened import Savepoint
 from processor.savepoint.tables import HeldTable, entries_of, values_as
+from processor.settings.stores import StoreSettings
 from processor.state.declarations import State
 from processor.state.schema_text import read_state_schema
 from processor.state.value_types import value_type
-from processor.storage.directory import make_savepoint_directory
+from processor.storage.savepoint_places import make_savepoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +44,14 @@ def rewrite_savepoint(
     changes: Mapping[tuple[str, str], Change] | None = None,
     drop: Collection[str] = (),
     written: Callable[[int], None] = lambda _: None,
+    stores: StoreSettings | None = None,
 ) -> Savepoint:
     """Write a canonical savepoint with what another one has, whatever its format. The other one stays.
 
     ``changes`` are by step and state; ``drop`` names steps or, as ``step/state``, states to be left out; ``written``
-    is told of so many entries more. Raises JobError for what is not there and for values that do not fit, naming
-    their keys; SettingsError when there is something at ``path``; DamagedFile by name; Unavailable.
+    is told of so many entries more. ``path`` may be a URI; then ``stores`` says how it is reached. Raises JobError
+    for what is not there and for values that do not fit, naming their keys; SettingsError when there is something at
+    ``path``; DamagedFile by name; Unavailable.
     """
     entry = savepoint.entry
     if entry.records_in_flight:
@@ -67,7 +69,7 @@ def rewrite_savepoint(
             )
         stateful[step][state] = _declared(change.declared, step, state, entry.shape.stateful[step][state])
     wanted = replace(entry, shape=replace(entry.shape, stateful=stateful), subtasks=_kept(entry, stateful))
-    directory = make_savepoint_directory(Path(path), entry.job, token=secrets.token_hex)
+    directory = make_savepoint(path, entry.job, token=secrets.token_hex, stores=stores)
 
     def read(files: FileStore, subtask: SubtaskSnapshot, table: HeldTable) -> Iterator[HeldEntries]:
         if table.state and (table.step, table.name) in changed:
@@ -92,7 +94,7 @@ def rewrite_savepoint(
         native=False,
         stop=False,
     )
-    return finish_savepoint(directory, whole)
+    return finish_savepoint(directory, whole, stores)
 
 
 def _changed(

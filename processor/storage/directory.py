@@ -6,13 +6,14 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from processor.contracts.file_store import FileStore, LogStore
 from processor.errors import ProcessorError, SettingsError
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import JobName
+from processor.settings.stores import StoreSettings
 from processor.storage.directory_files import DirectoryFiles
 from processor.storage.directory_log import DirectoryLog
 from processor.storage.disk import Disk, closing
@@ -31,7 +32,13 @@ class JobStore:
     files: FileStore
     log: LogStore
     disk: Disk
-    """Of this machine; savepoints are written to and read from it."""
+    """Of this machine; savepoints in directories are written to and read from it."""
+    job: JobName
+    """Whose identity is there."""
+    where: str
+    """Path or location, for people."""
+    stores: StoreSettings = field(default_factory=StoreSettings)
+    """How savepoints in object stores are reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +46,6 @@ class JobDirectory(JobStore):
     """A job's store that is a local directory."""
 
     path: Path
-    job: JobName
 
 
 def open_job_directory(
@@ -134,6 +140,7 @@ def _opened(
     return JobDirectory(
         path=path,
         job=job,
+        where=str(path),
         files=DirectoryFiles(path / FILES_FOLDER, disk),
         log=DirectoryLog(path, token=token, faults=faults, disk=disk),
         disk=disk,

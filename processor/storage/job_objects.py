@@ -35,8 +35,37 @@ def open_job_objects(
             f"'{mine.where}' belongs to job '{found}', and this is job '{job}'. So says its {IDENTITY}.",
             remedy="Give the job its own name, or set checkpoint.directory to another location.",
         )
+    return _opened(mine, job, faults)
+
+
+def make_savepoint_objects(at: Objects, job: JobName, *, begun: bool) -> JobStore:
+    """Like ``make_savepoint_directory``, at a prefix of a bucket. Raises ExternalRefusal too."""
+    ours = begun and _identity(at) == job
+    if not ours and at.names(""):
+        raise SettingsError(
+            f"there is something at '{at.where}' already.",
+            remedy="Name a place for the savepoint that is empty.",
+        )
+    at.create(IDENTITY, encode_identity(job))
+    found = _identity(at)
+    if found != job:
+        raise SettingsError(f"somebody else wrote a savepoint to '{at.where}' at the same time.")
+    return _opened(at, job, no_faults)
+
+
+def look_into_objects(at: Objects) -> JobStore | None:
+    """Like ``look_into_directory``. Raises ExternalRefusal too."""
+    found = _identity(at)
+    return None if found is None else _opened(at, JobName(found), no_faults)
+
+
+def _opened(at: Objects, job: JobName, faults: FaultHook) -> JobStore:
     return JobStore(
-        files=ObjectFiles(mine.below(FILES_FOLDER)), log=ObjectLog(mine, faults=faults), disk=Disk()
+        files=ObjectFiles(at.below(FILES_FOLDER)),
+        log=ObjectLog(at, faults=faults),
+        disk=Disk(),
+        job=job,
+        where=at.where,
     )
 
 

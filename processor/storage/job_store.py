@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from processor.errors import ExternalRefusal, SettingsError
 from processor.fault_points import FaultHook, no_faults
@@ -27,9 +28,9 @@ def open_job_store(
     """
     files = _open(places.files, places, job, token, faults, make)
     if places.log == places.files:
-        return files
+        return replace(files, stores=places.stores)
     log = _open(places.log, places, job, token, faults, make)
-    return JobStore(files=files.files, log=log.log, disk=files.disk)
+    return replace(files, log=log.log, stores=places.stores)
 
 
 def _open(

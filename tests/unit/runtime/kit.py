@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +28,7 @@ from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemClock
 from processor.runtime.threads import ThreadedExecutor
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings, StateSettings
+from processor.settings.stores import StoreSettings
 from processor.state.backends import RocksDbBackend
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.decision_log import DecisionLog
@@ -94,6 +95,8 @@ class JobRun:
     """Of RocksDB, whatever its size."""
     places: Places | None = None
     """Where checkpoints are instead of below ``root``."""
+    stores: StoreSettings = field(default_factory=StoreSettings)
+    """How savepoints in object stores are reached."""
 
     def __post_init__(self) -> None:
         self.signals = Signals()
@@ -120,7 +123,7 @@ class JobRun:
             self.root, self.plan.job, token=self.chance.token, faults=self._fault, disk=self.disk
         )
         self.store: JobStore = (
-            self.directory
+            replace(self.directory, stores=self.stores)
             if self.places is None
             else open_job_store(self.places, self.plan.job, token=self.chance.token, faults=self._fault)
         )
@@ -198,7 +201,7 @@ class JobRun:
         write_savepoint(
             entry,
             self.store,
-            path,
+            str(path),
             job=self.plan.job,
             token=self.chance.token,
             faults=faults,

@@ -34,7 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.state("count", "words", MapState(str, int), [("a", {"x": 1, "y": 0}), ("", {"": -1})])
     made.state("count", "lists", ListState(bytes), [(1, [b"\x00"]), (2, [])])
     made.state("count", "mixed", ValueState(int), [("1", 1), (1, 2), (("t", 2), 3)])
-    return made.finish().directory.path
+    return Path(made.finish().directory.where)
 
 
 @pytest.fixture
