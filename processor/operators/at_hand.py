@@ -53,7 +53,8 @@ class AtHand:
             self._reached_ms = max(self._reached_ms, watermark_ms)
 
     def fires(self, time_ms: int) -> None:
-        """A timer for this time is next. One that was set for an earlier time by another comes right behind it."""
+        """A timer for this time is next; told where something may expire. One that another sets for an earlier time
+        comes right behind it."""
         if self._domain is TimeDomain.EVENT and time_ms > self._passed_ms:
             self._passed_ms = time_ms
 

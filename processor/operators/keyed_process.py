@@ -229,7 +229,8 @@ class KeyedProcessOperator(BaseOperator[W]):
         call = self._function.on_timer
         for time_ms, key in due:
             stored = normalise_key(key)
-            self._at_hand.fires(time_ms)
+            if self._sweep is not None:
+                self._at_hand.fires(time_ms)
             times.append(time_ms)
             keys.append(author_key(stored))
             if not self._failures.skips:
