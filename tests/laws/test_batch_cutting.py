@@ -29,10 +29,13 @@ from processor.operators.operator import AnyOperator
 from processor.operators.outbox_sink import OutboxSink
 from processor.operators.process_function import KeyedCoProcess, KeyedProcess, SideOutput
 from processor.operators.running_aggregate import RunningAggregate
+from processor.operators.transform import TransformOperator
+from processor.operators.transform_function import RecordContext, Transform
 from processor.state.declarations import ValueState
 from processor.state.expiry import Expiry
 from processor.state.list_state import ListState
 from processor.state.map_state import MapState
+from processor.state.operator_state import SplitListState
 from processor.state.reducing_state import ReducingState
 from tests.unit.operators.kit import Bench, Recorder, TextSink, batch, rows_of
 
@@ -43,6 +46,7 @@ KINDS = {
     "largest": int,
     "count": int,
     "by_value": tuple[bytes, int],
+    "gathered": int,
     "soon": tuple[int, int],
     "soon_listed": list[tuple[int, int]],
     "soon_mapped": tuple[bytes, tuple[int, int]],
@@ -160,6 +164,22 @@ class Expiring(KeyedProcess[str, int, tuple[str, int]]):
         context.emit((context.key, sum(self.soon_mapped.values())))
 
 
+class Gather(Transform[int, list[int]]):
+    """Holds values back until there are three; raises for -1, half-way through."""
+
+    gathered = SplitListState(int)
+
+    def on_record(self, value: int, /, context: RecordContext[list[int]]) -> None:
+        self.gathered.append(value)
+        if len(self.gathered) == 3:
+            context.emit(self.gathered.get())
+            self.gathered.clear()
+        if value == -1:
+            raise ValueError("half-way")
+        if value == 9:
+            self.gathered.set([value, value])
+
+
 class Both(KeyedCoProcess[str, int, int, tuple[str, int]]):
     """State and timers that two inputs share; either raises for -1, half-way through."""
 
@@ -219,6 +239,7 @@ OPERATORS: dict[str, Callable[[], AnyOperator]] = {
     "process": lambda: KeyedProcessOperator(Everything),
     "kinds": lambda: KeyedProcessOperator(InEveryKind),
     "expiring": lambda: KeyedProcessOperator(Expiring),
+    "transform": lambda: TransformOperator(Gather),
     "count": lambda: RunningAggregate(Count(), total_type=int),
     "sum": lambda: RunningAggregate(Sum[int](fragile), total_type=int),
     "write": lambda: OutboxSink(TextSink()),

@@ -163,7 +163,7 @@ class Bench:
         """What the files of a snapshot hold, by table; timers included, as sets of times by key. Maps, whose kinds
         are tuples of the entry's encoded key and its value, are dicts by key."""
         found: dict[str, dict[Any, Any]] = {}
-        for file in snapshot.keyed:
+        for file in (*snapshot.keyed, *snapshot.operators):
             everything = KeyGroupRange(0, MAX_PARALLELISM)
             codecs = {"timers/event": int, "timers/processing": int, **kinds}
             for block in SnapshotFiles().read(self.files, file.file, everything, codecs):
