@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from operator import add
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from typer.testing import CliRunner
 
 from connectors.formats import Json
 from connectors.kafka import KafkaSink, KafkaSource
@@ -33,6 +35,7 @@ from processor import (
     UnionListState,
     ValueState,
 )
+from processor.cli.main import app
 from processor.ids import MAX_PARALLELISM_DEFAULT
 from processor.savepoint import Savepoint, open_savepoint
 from processor.testing import run_job
@@ -193,6 +196,18 @@ def test_b4_c2_c3_c5_state_of_every_kind_is_restored_as_it_was(
     origin = saved(backend, native)
     run = ran(tmp_path / "jobs", target, parallelism, most, origin=str(origin))
     assert contents(open_savepoint(str(run.directory.path))) == contents(open_savepoint(str(origin)))
+
+
+def test_c8_what_belongs_to_subtasks_is_shown_and_read_like_what_belongs_to_keys(saved):
+    path = str(saved("memory", False))
+    said = CliRunner().invoke(app, ["savepoint", "show", path]).stdout
+    lines = [line.split() for line in said.splitlines()]
+    assert ["lists", "split", "SplitListState[str]", str(len(WORDS))] in lines
+    assert ["kinds", "rules", "BroadcastState[str,", "int]", "2"] in lines
+    read = CliRunner().invoke(app, ["savepoint", "read", path, "lists", "split"]).stdout
+    items = [json.loads(line) for line in read.splitlines()]
+    assert sorted(item["value"] for item in items) == sorted(WORDS)
+    assert sorted(item["key"] for item in items)[0] == [0, 0], "subtask and place"
 
 
 class Hours(KeyedProcess[str, str, str]):
