@@ -95,8 +95,9 @@ mutants: setup ## faults put into the code one at a time: SEEDS until the simula
 kills-state: setup ## N kills (SIGKILL) of a process that takes checkpoints of RocksDB, each looked at: no broker
 	@$(PYTHON) -m tests.unit.state.killed_checkpoints --kills $(N) $(if $(SEED),--seed $(SEED))
 
-bench-state: setup ## large state over RocksDB and its checkpoints, by itself: no broker
+bench-state: setup ## large state over RocksDB, its checkpoints, and canonical savepoints, by themselves: no broker
 	@$(PYTHON) -m tests.performance.state_bench
+	@$(PYTHON) -m tests.performance.savepoint_bench
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

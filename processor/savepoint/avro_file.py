@@ -38,6 +38,7 @@ SYNC_BYTES: Final = 256 * 1024
 """Of one block of a file: what a reader has in memory at once, beside its entries."""
 
 _INT: Final = Atom("int")
+_NO_RECORDS: Final = ("null", "boolean", "long", "double", "string", "bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +119,34 @@ def read_avro(files: FileStore, ref: FileRef, *, step: str, table: str, state: s
     """Inverse of ``write_avro``: values are plain. Raises DamagedFile by name for anything but what was written."""
     files.verify(ref)  # what Avro's reader makes of other bytes is anybody's guess
     try:
-        found = fastavro.reader(
-            cast(Any, _Stream(files.read(ref))), return_record_name=True, return_record_name_override=True
-        )
-        layout = _layout(found.metadata, step=step, table=table, state=state)
-        if layout is None or _as_read(found.writer_schema) != _as_read(_file_schema(layout)):
+        header = _reader(files, ref, named=False)
+        layout = _layout(header.metadata, step=step, table=table, state=state)
+        if layout is None or _as_read(header.writer_schema) != _as_read(_file_schema(layout)):
             raise damaged(ref.name, f"is not that of '{table}' of step '{step}' of type {state or 'timers'}")
-        yield from _read(cast(Iterator[dict[str, Any]], found), layout)
+        yield from _read(_reader(files, ref, named=_several_records(header.writer_schema)), layout)
     except (ProcessorError, GeneratorExit):
         raise
     except Exception as error:  # of Avro's reader: of many classes
         raise damaged(ref.name, f"cannot be read as Avro ({type(error).__name__}: {error})") from error
+
+
+def _reader(files: FileStore, ref: FileRef, *, named: bool) -> Any:
+    """``named``: records of a union of several come with their name, which costs a tenth more."""
+    stream = cast(Any, _Stream(files.read(ref)))
+    return fastavro.reader(stream, return_record_name=named, return_record_name_override=named)
+
+
+def _several_records(avro: Any) -> bool:
+    """Whether there is a union, anywhere, with more than one record."""
+    match avro:
+        case list():
+            named = sum(isinstance(each, dict) or each not in _NO_RECORDS for each in avro)
+            return named > 1 or any(map(_several_records, avro))
+        case dict():
+            inner = [avro.get("items"), avro.get("values"), *(f["type"] for f in avro.get("fields", ()))]
+            return any(map(_several_records, inner))
+        case _:
+            return False
 
 
 def kept_schema(schema: StateSchema) -> TypeSchema:
@@ -244,16 +262,25 @@ def _read(found: Iterator[dict[str, Any]], layout: AvroTable) -> Iterator[HeldEn
     read_keys = reading(layout.keys)
     read_entry_keys = reading(layout.entry_keys) if layout.entry_keys is not None else None
     convert = _value_type(layout).read if layout.state else None
-    while some := list(islice(found, BLOCK_ENTRIES_MAX)):
-        keys = read_keys([each["key"] for each in some])
-        if not layout.state:
-            yield HeldEntries(keys=keys, places=[each["time_ms"] for each in some], values=[])
-            continue
-        values = [each["value"] for each in some]
-        if convert is not None:
-            values = list(map(convert, values))
-        places = [] if read_entry_keys is None else read_entry_keys([each["entry_key"] for each in some])
-        yield HeldEntries(keys=keys, places=places, values=values)
+    second = "entry_key" if layout.entry_keys is not None else "" if layout.state else "time_ms"
+    while True:
+        keys: list[Any] = []
+        places: list[Any] = []
+        values: list[Any] = []
+        # One by one: records that are held for a moment only cost the collector nothing.
+        for each in islice(found, BLOCK_ENTRIES_MAX):
+            keys.append(each["key"])
+            if second:
+                places.append(each[second])
+            if layout.state:
+                values.append(each["value"])
+        if not keys:
+            return
+        yield HeldEntries(
+            keys=read_keys(keys),
+            places=places if read_entry_keys is None else read_entry_keys(places),
+            values=values if convert is None else list(map(convert, values)),
+        )
 
 
 class _Sink:

@@ -37,7 +37,7 @@ def to_canonical(
     token: Callable[[], str],
     converted: Callable[[int], None],
     *,
-    read: ReadEntries = entries_of,
+    read: ReadEntries | None = None,
 ) -> tuple[SubtaskSnapshot, ...]:
     """Write all state that ``entry.shape`` names, of a checkpoint that has nothing in flight, into ``target``.
     ``converted`` is told of so many entries more: it may take long. ``read`` gives what is to be written of a table.
@@ -48,7 +48,12 @@ def to_canonical(
 
     def entries(subtask: SubtaskSnapshot, table: HeldTable) -> Callable[[], Iterator[HeldEntries]]:
         def begin() -> Iterator[HeldEntries]:
-            for some in read(source, subtask, table):
+            found = (
+                entries_of(source, subtask, table, plain=True)
+                if read is None
+                else read(source, subtask, table)
+            )
+            for some in found:
                 yield some
                 converted(len(some.keys))
 

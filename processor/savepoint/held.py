@@ -44,16 +44,19 @@ class HeldEntries:
 
 
 def held_entries(
-    files: FileStore, chain: Sequence[StateFile], table: str, *, mapped: bool
+    files: FileStore, chain: Sequence[StateFile], table: str, *, mapped: bool, plain: bool = False
 ) -> Iterator[HeldEntries]:
     """What one table holds in files of one subtask that are on top of each other, each entry once; ``table`` may be
-    one of TIMER_TABLES.
+    one of TIMER_TABLES. ``plain``: values are wanted as msgpack has them, if that is for nothing.
 
     Memory is bounded, whatever there is (``latest``). Nothing may be trusted before the iterator has ended. Raises
     DamagedFile by name; Unavailable.
     """
     timers = table in TIMER_TABLES
-    blocks = _blocks(files, chain, table, timers=timers, mapped=mapped)
+    kind: Any = Any if plain and len(chain) == 1 else msgspec.Raw
+    blocks = _blocks(
+        files, chain, table, int if timers else cast(Any, tuple)[bytes, kind] if mapped else kind, mapped
+    )
     if len(chain) == 1:
         for block in blocks:
             places, values = _columns(block, timers=timers, mapped=mapped)
@@ -90,10 +93,9 @@ def _nothing(keys: list[bytes]) -> list[None]:
 
 
 def _blocks(
-    files: FileStore, chain: Sequence[StateFile], table: str, *, timers: bool, mapped: bool
+    files: FileStore, chain: Sequence[StateFile], table: str, kind: Any, mapped: bool
 ) -> Iterator[SnapshotEntries]:
-    """Blocks of a table and of what was removed from it, in the order of the files."""
-    kind: Any = int if timers else tuple[bytes, msgspec.Raw] if mapped else msgspec.Raw
+    """Blocks of a table, its values of type ``kind``, and of what was removed from it, in the order of the files."""
     codecs = {table: kind, table + REMOVED: bytes if mapped else int}
     reader = StateReader(files=files, format=SnapshotFiles(), scratch=LocalDirectories(default_root()))
     for held in chain:

@@ -49,8 +49,11 @@ def tables_of(entry: CheckpointEntry, step: StepName, *, keyed: bool) -> tuple[H
     return (*found, *timers) if keyed else found
 
 
-def entries_of(files: FileStore, subtask: SubtaskSnapshot, table: HeldTable) -> Iterator[HeldEntries]:
-    """What a table holds in one subtask, each entry once. Nothing may be trusted before the iterator has ended.
+def entries_of(
+    files: FileStore, subtask: SubtaskSnapshot, table: HeldTable, *, plain: bool = False
+) -> Iterator[HeldEntries]:
+    """What a table holds in one subtask, each entry once; ``plain``: values are wanted as msgpack has them. Nothing
+    may be trusted before the iterator has ended.
 
     Raises DamagedFile by name; Unavailable.
     """
@@ -58,7 +61,7 @@ def entries_of(files: FileStore, subtask: SubtaskSnapshot, table: HeldTable) -> 
     chain = [held for held in owned if held.step == table.step]
     if not any(held.table for held in chain):
         if chain:
-            yield from held_entries(files, chain, table.name, mapped=table.mapped)
+            yield from held_entries(files, chain, table.name, mapped=table.mapped, plain=plain)
         return
     for held in chain:
         if held.table == table.name:

@@ -152,3 +152,37 @@ def test_c5_a_source_is_renamed_with_its_positions(tmp_path):
     run = started(tmp_path, None, reading("read"), ["a", "b", "a"])
     run = started(tmp_path, run, reading("lines"), ["a"], renamed=read_renamings(["read=lines"]))
     assert dict(open_savepoint(str(run.directory.path)).read("count", "total")) == {"a": 3, "b": 1}
+
+
+@pytest.mark.parametrize("from_savepoint", [False, True])
+def test_case_34_counts_go_on_per_key_when_the_input_has_more_partitions(tmp_path, from_savepoint):
+    """State is by key group, and not by input partition: the same keys now come in other partitions."""
+    keys = [f"k{at}" for at in range(20)]
+    run = JobRun(
+        tmp_path / "jobs",
+        source=ListSource({f"words/{at}": keys[at::2] for at in range(2)}, bounded=False),
+        build=with_counts("count"),
+        parallelism=2,
+        runtime={"discovery_interval": "100ms"},
+    )
+    wanted = len(keys)
+
+    def poll() -> None:
+        out = sum(len(run.out(subtask, "out-count")) for subtask in range(2))
+        run.signals.asked = out >= wanted
+
+    run.source.on_poll = poll
+    assert run.run() == 0
+    options: dict[str, Any] = {}
+    if from_savepoint:
+        newest = run.log.read_all().newest()
+        assert newest is not None
+        run.savepoint(newest, tmp_path / "saved")
+        options["origin"] = str(tmp_path / "saved")
+    run.source.records |= {f"words/{at}": keys[at::4] for at in range(2, 6)}
+    run.signals.asked = False
+    again = [key for at in range(2, 6) for key in keys[at::4]]
+    wanted += len(again)
+    assert run.run(**options) == 0
+    held = dict(open_savepoint(str(run.directory.path)).read("count", "total"))
+    assert held == {key: 1 + again.count(key) for key in keys}
