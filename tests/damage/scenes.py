@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +20,18 @@ from tests.damage.job import Words, told
 from tests.unit.runtime.kit import CountedChance, JobRun
 from tests.unit.task.kit import ListSource, Outside
 
-BACKENDS = ("memory", "rocksdb")
+OWN_FILES = "own files"
+"""Of RocksDB: snapshots are its files."""
+BACKENDS = ("memory", "rocksdb", OWN_FILES)
+
+DECIDED, PUBLISHED, STOPPED = "decided", "published", "stopped"
+SAVEPOINT, NATIVE_SAVEPOINT = "savepoint", "native savepoint"
+ALL = [
+    (name, backend)
+    for backend in BACKENDS
+    for name in (DECIDED, PUBLISHED, STOPPED, SAVEPOINT, NATIVE_SAVEPOINT)
+]
+
 FIRST_CHECKPOINTS = 2
 """Of the run before the last; what it leaves is what is older."""
 SECOND_CHECKPOINTS = 3
@@ -81,35 +93,40 @@ def made(backend: str, root: Path, source: ListSource, **more: Any) -> JobRun:
         parallelism=3,
         checkpoint=dict(_CHECKPOINT),
         runtime=dict(_RUNTIME),
-        backend={"backend": backend, "directory": root.parent / "local"},
+        backend={
+            "backend": "rocksdb" if backend == OWN_FILES else backend,
+            "directory": root.parent / "local",
+        },
+        own_files=backend == OWN_FILES,
         **more,
     )
 
 
-def scenes(folder: Path, seed: int) -> list[Scene]:
-    """One of each sort for each backend, made below a folder that is there."""
+def scenes(folder: Path, seed: int, chosen: Sequence[tuple[str, str]] = ALL) -> list[Scene]:
+    """The chosen ones, each of a sort and over a backend, made below a folder that is there."""
+    make: dict[str, Callable[[Path, str, Random], Scene]] = {
+        DECIDED: _decided,
+        PUBLISHED: _published,
+        STOPPED: _stopped,
+        SAVEPOINT: partial(_saved, name=SAVEPOINT),
+        NATIVE_SAVEPOINT: partial(_saved, name=NATIVE_SAVEPOINT),
+    }
     found = []
-    for backend in BACKENDS:
-        for name, make in (
-            ("decided", _decided),
-            ("published", _published),
-            ("stopped", _stopped),
-            ("savepoint", _saved),
-        ):
-            below = folder / f"{name}-{backend}"
-            below.mkdir()
-            found.append(make(below, backend, Random(f"{seed} {name} {backend}")))
+    for name, backend in chosen:
+        below = folder / f"{name}-{backend}".replace(" ", "-")
+        below.mkdir()
+        found.append(make[name](below, backend, Random(f"{seed} {name} {backend}")))
     return found
 
 
 def _decided(folder: Path, backend: str, chance: Random) -> Scene:
     """Killed once a checkpoint was decided, before anything of it was out."""
-    return _killed("decided", folder, backend, chance, FaultPoint.ENTRY_TAKEN_NOT_TOLD)
+    return _killed(DECIDED, folder, backend, chance, FaultPoint.ENTRY_TAKEN_NOT_TOLD)
 
 
 def _published(folder: Path, backend: str, chance: Random) -> Scene:
     """Killed once a checkpoint was published, before that was noted."""
-    return _killed("published", folder, backend, chance, FaultPoint.PUBLISHED_NOT_RECORDED)
+    return _killed(PUBLISHED, folder, backend, chance, FaultPoint.PUBLISHED_NOT_RECORDED)
 
 
 def _killed(name: str, folder: Path, backend: str, chance: Random, at: FaultPoint) -> Scene:
@@ -134,19 +151,23 @@ def _stopped(folder: Path, backend: str, chance: Random) -> Scene:
     """Stopped in order: all is out, and noted."""
     words, run = _begun(folder, backend, chance)
     _run_for(run, words, SECOND_CHECKPOINTS, lambda: setattr(run.signals, "asked", True))
-    return _scene("stopped", folder, backend, words, run, folder / "root" / "told", savepoint=False)
+    return _scene(STOPPED, folder, backend, words, run, folder / "root" / "told", savepoint=False)
 
 
-def _saved(folder: Path, backend: str, chance: Random) -> Scene:
-    """Stopped with a savepoint, after one that it took by the way."""
+def _saved(folder: Path, backend: str, chance: Random, *, name: str) -> Scene:
+    """Stopped with a savepoint, and before with another one."""
     words, run = _begun(folder, backend, chance)
     older, saved = str(folder / "before"), str(folder / "saved")
-    _run_for(run, words, SECOND_CHECKPOINTS, lambda: run.control.stop(older, run.answers.append))
-    _run_for(run, words, SECOND_CHECKPOINTS, lambda: run.control.stop(saved, run.answers.append))
+    for place in (older, saved):
+        _run_for(run, words, SECOND_CHECKPOINTS, partial(_stop, run, place, name == NATIVE_SAVEPOINT))
     assert [outcome.refused for outcome in run.answers] == ["", ""], run.answers
     shutil.rmtree(folder / "older")
     Path(older).rename(folder / "older")
-    return _scene("savepoint", folder, backend, words, run, Path(saved), savepoint=True)
+    return _scene(name, folder, backend, words, run, Path(saved), savepoint=True)
+
+
+def _stop(run: JobRun, place: str, native: bool) -> None:
+    run.control.stop(place, run.answers.append, native=native)
 
 
 def _begun(folder: Path, backend: str, chance: Random) -> tuple[Words, JobRun]:
@@ -193,7 +214,7 @@ def _has_everything(run: JobRun) -> bool:
         and view.parent_of(entry) is not None
         and bool(entry.outboxes())
         and entry.records_in_flight > 0
-        and any(len(subtask.keyed) > 1 for subtask in entry.subtasks)
+        and any(held.database or len(part.keyed) > 1 for part in entry.subtasks for held in part.keyed)
     )
 
 

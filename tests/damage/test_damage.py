@@ -12,23 +12,40 @@ from processor.runtime.recovery_driver import RecoveryDriver
 from processor.savepoint import open_savepoint
 from processor.storage.identity import IDENTITY
 from tests.damage.acts import Act
-from tests.damage.scenes import Scene, scenes
+from tests.damage.scenes import (
+    DECIDED,
+    NATIVE_SAVEPOINT,
+    OWN_FILES,
+    PUBLISHED,
+    SAVEPOINT,
+    STOPPED,
+    Scene,
+    scenes,
+)
 from tests.damage.sweep import sweep
 from tests.unit.savepoint.kept import stopped
 
-COUNT = 40
+COUNT = 48
+KINDS = {"state", "sst", "avro", "outbox", "channel", "entry", "notes", "json"}
+CHOSEN = [
+    (DECIDED, "memory"),
+    (PUBLISHED, OWN_FILES),
+    (STOPPED, "rocksdb"),
+    (SAVEPOINT, "memory"),
+    (NATIVE_SAVEPOINT, OWN_FILES),
+]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
-    return scenes(tmp_path_factory.mktemp("scenes"), seed=1)
+    return scenes(tmp_path_factory.mktemp("scenes"), 1, CHOSEN)
 
 
 def test_r08_damage_is_refused_by_name_or_costs_nothing(made):
     tally = sweep(made, COUNT, seed=1)
     assert not tally.missed, "\n".join(tally.missed)
     assert sum(tally.done.values()) == COUNT
-    assert {kind for kind, _ in tally.done} >= {"state", "outbox", "channel", "entry", "notes", "json"}
+    assert {kind for kind, _ in tally.done} >= KINDS
     assert {act for _, act in tally.done} == set(Act)
     assert tally.refused
     assert tally.gone_on
