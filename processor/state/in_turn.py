@@ -33,10 +33,16 @@ class Turns:
         self._gone.add(place)
 
     def next(self, places_max: int) -> list[Any]:
-        """Some places, as many as a round has at most. Where others have gone, one may come a little early."""
+        """Some places, as many as a round has at most. Where others have gone, one may come a little early.
+
+        What has gone is let go of on the way and does not count: else each removal would cost two looks, and who
+        looks at two places for each that comes would never be done with those that go.
+        """
         places, gone = self._places, self._gone
         found: list[Any] = []
-        for _ in range(min(places_max, len(places))):
+        for _ in range(len(places)):
+            if len(found) == places_max:
+                break
             if self._at >= len(places):
                 self._at = 0
             place = places[self._at]

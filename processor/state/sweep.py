@@ -14,8 +14,6 @@ LOOKS_PER_BATCH: Final = 16
 """So that what is over goes also where nothing is written any more."""
 LOOKS_MIN: Final = 512
 """Saved up until then: in a store on disk, to begin to look costs as much as some hundred looks."""
-LOOKS_MAX: Final = 8_192
-"""After one batch."""
 
 
 class Sweep:
@@ -30,14 +28,15 @@ class Sweep:
         self._saved = {spec.name: 0 for spec in self._specs}
 
     def after_batch(self) -> None:
-        """Bounded by what was written since the last call, and by LOOKS_MAX for each state."""
+        """Bounded by what was written since the last call. By nothing else: where a batch writes more than is looked
+        at behind it, what is over would pile up."""
         for spec in self._specs:
             written = self._expiries.of(spec.name).written
             saved = self._saved[spec.name] + LOOKS_PER_BATCH
             saved += LOOKS_PER_WRITE * (written - self._swept[spec.name])
             self._swept[spec.name] = written
             if saved >= LOOKS_MIN:
-                self._look(spec, min(saved, LOOKS_MAX))
+                self._look(spec, saved)
                 saved = 0
             self._saved[spec.name] = saved
 

@@ -299,7 +299,7 @@ def sweep_of(bound: Bound) -> Sweep:
 
 def kept(bound: Bound, name: str) -> int:
     """How many entries a state has, over or not, by looking at each once."""
-    return len({place for place, _ in bound.state.some(name, 100_000)})
+    return len({place for place, _ in bound.state.some(name, 1_000_000)})
 
 
 def test_b4_state_that_expires_does_not_grow_for_ever(world: World) -> None:
@@ -327,6 +327,21 @@ def test_b4_state_that_expires_does_not_grow_for_ever(world: World) -> None:
     assert alive <= most <= 3 * alive
     assert [bound.at(key).number.get() for key in (0, 2_999)] == [None, 2_999]
     assert all(bound.at(key).cart.get() == Cart() for key in range(2_550, 3_000))
+
+
+def test_it_does_not_grow_where_a_batch_writes_a_great_many(tmp_path: Any) -> None:
+    """Mutant: looks behind one batch have a limit of their own."""
+    place, times = Place(), SetTimes()
+    bound = Bound(Function(), make_backend("memory", tmp_path).open(place.request_of(Function)), times)
+    sweep = sweep_of(bound)
+    per_batch = 6_000
+    for batch in range(60):
+        times.now[TimeDomain.PROCESSING] = 1_000 + 5 * batch  # so that two batches are alive
+        for key in range(batch * per_batch, (batch + 1) * per_batch):
+            bound.at(key).number.set(key)
+        sweep.after_batch()
+    assert 2 * per_batch <= kept(bound, "number") <= 5 * per_batch
+    bound.state.close()
 
 
 def test_what_is_over_goes_without_anything_being_written(world: World) -> None:
