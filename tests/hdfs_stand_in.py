@@ -37,6 +37,7 @@ class HdfsStandIn:
         """Who asked: parameters of requests."""
         self.refusal: Told | None = None
         """What every request is answered with, if anything."""
+        self.tells_lengths = True
         self._lose: list[tuple[str, bool]] = []
         self._lock = threading.Lock()
         stand_in = self
@@ -102,7 +103,11 @@ class HdfsStandIn:
         if status == 307:
             handler.send_header("Location", f"{self.endpoint}{handler.path}&{DATA}=true")
             content = b""
-        handler.send_header("Content-Length", str(len(content)))
+        if self.tells_lengths:
+            handler.send_header("Content-Length", str(len(content)))
+        else:  # as gateways do: the end of the connection is the end of the content
+            handler.send_header("Connection", "close")
+            handler.close_connection = True
         handler.end_headers()
         handler.wfile.write(content)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from processor.errors import ExternalRefusal, ProcessorError, Unavailable
@@ -54,15 +54,16 @@ class HadoopObjects:
 
     def replace(self, name: str, content: bytes) -> None:
         temporary = self._written(name, content)
-        done = self._ask(
-            "write",
-            "PUT",
-            "RENAME",
-            temporary,
-            missing=True,
-            destination=self._at(name),
-            renameoptions="OVERWRITE",
-        )
+        with self._given_up_on_error(temporary):
+            done = self._ask(
+                "write",
+                "PUT",
+                "RENAME",
+                temporary,
+                missing=True,
+                destination=self._at(name),
+                renameoptions="OVERWRITE",
+            )
         if done is None and self.whole(name, len(content)) != (content, len(content)):
             raise Unavailable(f"it is not known whether '{self.path(name)}' was written.")
 
@@ -136,7 +137,7 @@ class HadoopObjects:
         """The name of a new file beside ``name`` with this content. It is nobody else's, so a repeated request may
         overwrite it."""
         temporary = f"{name}.{self._token()}{_TEMPORARY}"
-        try:
+        with self._given_up_on_error(temporary):
             self._ask(
                 "write",
                 "PUT",
@@ -146,15 +147,22 @@ class HadoopObjects:
                 overwrite="true",
                 permission=_FILE_MODE,
             )
-        except ProcessorError:
-            self._forget(temporary)
-            raise
         return temporary
 
     def _renamed(self, temporary: str, name: str) -> bool:
-        answer = self._ask("create", "PUT", "RENAME", temporary, destination=self._at(name))
+        with self._given_up_on_error(temporary):
+            answer = self._ask("create", "PUT", "RENAME", temporary, destination=self._at(name))
         assert answer is not None
         return self._said(answer, name, "boolean") is True
+
+    @contextmanager
+    def _given_up_on_error(self, temporary: str) -> Iterator[None]:
+        """A request to rename that arrives after all finds nothing then, and does nothing."""
+        try:
+            yield
+        except ProcessorError:
+            self._forget(temporary)
+            raise
 
     def _forget(self, temporary: str) -> None:
         with suppress(ProcessorError):  # garbage at worst, for the next sweep

@@ -157,7 +157,8 @@ class WebHdfs:
             headers = {"Content-Type": "application/octet-stream"}
             connection.request(method, target, body=body, headers=headers)
             response = connection.getresponse()
-            content = response.read(answer_bytes_max)
+            # One more than is wanted: a gateway may not say how long the content is.
+            content = response.read(answer_bytes_max + 1)
             length = response.getheader("Content-Length")
             location = response.getheader("Location") if 300 <= response.status < 400 else None
             whole = int(length) if length is not None and length.isdecimal() else len(content)
@@ -166,7 +167,7 @@ class WebHdfs:
             exception, message = _remote(response.status, content)
             return Answer(
                 status=response.status,
-                body=content,
+                body=content[:answer_bytes_max],
                 bytes=whole,
                 location=location or "",
                 exception=exception,

@@ -71,6 +71,25 @@ def test_r22_a_file_whose_answer_was_lost_is_found_to_be_ours_or_given_up(
         assert files.names("") == [NAME]
 
 
+def test_r08_a_gateway_that_does_not_tell_lengths_hides_no_bytes_too_many(hadoop, objects):
+    hadoop.tells_lengths = False
+    files = ObjectFiles(objects)
+    ref = write(files)
+    assert read(files, ref) == WHOLE
+    objects.replace(NAME, WHOLE + b"!")
+    with pytest.raises(DamagedFile, match=f"it has {len(WHOLE) + 1} bytes"):
+        files.verify(ref)
+
+
+@pytest.mark.parametrize("act", ["create", "replace"])
+def test_r06_what_was_not_renamed_is_not_left_lying_about(hadoop, act):
+    objects = open_bucket(hadoop.location(), hadoop.settings(retries_max=0))
+    hadoop.lose("RENAME", served=False)
+    with pytest.raises(Unavailable):
+        getattr(objects, act)("log/x", b"content")
+    assert hadoop.files == {}
+
+
 def test_a_large_file_of_a_name_that_is_taken_is_refused(hadoop, objects):
     write(ObjectFiles(objects), NAME, [b"first"])
     with pytest.raises(DamagedFile, match="exists already"):
