@@ -81,6 +81,18 @@ KINDS: Final = (
         ),
     ),
     Mutant(
+        name="what_is_alive_is_swept_away",
+        job="expiring",
+        breaks="Behind a batch, what has a little time left is removed, too.",
+        edits=(
+            Edit(
+                function="processor.state.sweep:Sweep._look",
+                find="over_ms = self._expiries.of(spec.name).over_everywhere_ms()",
+                put="over_ms = self._expiries.of(spec.name).over_everywhere_ms() + 290",
+            ),
+        ),
+    ),
+    Mutant(
         name="R27_what_is_over_comes_back_with_a_restore",
         job="expiring",
         breaks="Values expire by the event time since the restore, and not by what their key group had reached.",
