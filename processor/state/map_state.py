@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from processor.contracts.state_store import MapTable, Tables, TableSpec
 from processor.ids import StepName
@@ -31,12 +31,13 @@ class Mapped(Generic[K, V]):
     ``ordered`` asks for that of their keys. What comes is a list: changing the map meanwhile changes nothing in it.
     """
 
-    __slots__ = ("_cell", "_keys", "_table", "_values")
+    __slots__ = ("_cell", "_keys", "_opened", "_table", "_values")
 
     def __init__(self, table: MapTable, keys: MapKeys, values: ValueType, cell: CurrentKey) -> None:
         self._table = table
         self._keys = keys
         self._values = values
+        self._opened: Callable[[Any], V] = _as_it_is if values.shared else values.opened
         self._cell = cell
 
     def get(self, key: K, /) -> V | None:
@@ -94,8 +95,9 @@ class Mapped(Generic[K, V]):
         """The keys of entries as their author has them."""
         return author_keys([entry_key for entry_key, _ in entries])
 
-    def _opened(self, kept: Any) -> V:
-        return cast(V, kept if self._values.shared else self._values.opened(kept))
+
+def _as_it_is(kept: Any) -> Any:
+    return kept
 
 
 class MapState(State[Mapped[K, V]], Generic[K, V]):
