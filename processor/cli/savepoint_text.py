@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-import msgspec
-
 from processor.cli.checkpoint_text import show_text
 from processor.cli.table import aligned
+from processor.contracts.snapshot_format import TIMER_TABLES
 from processor.errors import JobError, ProcessorError, SettingsError
 from processor.savepoint import Changed, Savepoint, Verified, open_savepoint
+from processor.savepoint.counted import count_keys
 from processor.savepoint.value_text import json_text
 from processor.settings.units import size_text
 
@@ -39,14 +39,15 @@ def list_text(directory: str) -> str:
 
 
 def contents_text(savepoint: Savepoint) -> str:
-    """Everything but the values themselves. Reads all state, to count it."""
+    """Everything but the values themselves. Reads all state, once, to count it."""
     entry = savepoint.entry
+    counts = count_keys(savepoint)
     rows = [("STEP", "STATE", "TYPE", "KEYS")]
-    for held in savepoint.states:
-        keys = sum(1 for _ in savepoint.read(held.step, held.name, msgspec.Raw))
-        rows.append((held.step, held.name, held.kind, f"{keys:,}"))
+    rows += [
+        (each.step, each.name, each.kind, f"{counts[each.step, each.name]:,}") for each in savepoint.states
+    ]
     for step in sorted(entry.shape.stateful):
-        timers = sum(1 for _ in savepoint.timers(step))
+        timers = sum(counts[step, name] for name in TIMER_TABLES)
         if timers:
             rows.append((step, "timers", "-", f"{timers:,}"))
     head = "\n".join(aligned([("job", entry.job), ("size", size_text(sum(f.bytes for f in entry.files())))]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from processor.errors import JobError
 from processor.ids import StepName
 from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.savepoint.avro_file import read_avro
-from processor.savepoint.held import HeldEntries, held_entries
+from processor.savepoint.held import HeldEntries, TableForm, held_tables
 from processor.state.operator_state import REDISTRIBUTIONS, Redistribution
 from processor.state.schema_text import read_state_schema
 from processor.state.type_schema import MAP
@@ -57,15 +57,28 @@ def entries_of(
 
     Raises DamagedFile by name; Unavailable.
     """
-    owned = subtask.keyed if table.redistribution is None else subtask.operators
-    chain = [held for held in owned if held.step == table.step]
-    if not any(held.table for held in chain):
-        if chain:
-            yield from held_entries(files, chain, table.name, mapped=table.mapped, plain=plain)
+    for _, some in all_entries_of(files, subtask, (table,), plain=plain):
+        yield some
+
+
+def all_entries_of(
+    files: FileStore, subtask: SubtaskSnapshot, tables: Sequence[HeldTable], *, plain: bool = False
+) -> Iterator[tuple[HeldTable, HeldEntries]]:
+    """``entries_of`` of tables of one step that are kept together: each file is read once."""
+    first = tables[0]
+    owned = subtask.keyed if first.redistribution is None else subtask.operators
+    chain = [held for held in owned if held.step == first.step]
+    named = {table.name: table for table in tables}
+    if chain and not any(held.table for held in chain):
+        forms = {table.name: TableForm(timers=not table.state, mapped=table.mapped) for table in tables}
+        for name, some in held_tables(files, chain, forms, plain=plain):
+            yield named[name], some
         return
     for held in chain:
-        if held.table == table.name:
-            yield from read_avro(files, held.file, step=table.step, table=table.name, state=table.state)
+        table = named.get(held.table)
+        if table is not None:
+            for some in read_avro(files, held.file, step=table.step, table=table.name, state=table.state):
+                yield table, some
 
 
 def values_as(some: HeldEntries, table: HeldTable, kind: Any) -> list[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from processor.errors import JobError
 from processor.savepoint import Changed, HeldState, HeldTimer, difference, open_savepoint, verify_files
+from processor.savepoint.counted import count_keys
 from tests.unit.savepoint.kept import FAR_MS, Seen, stopped
 
 FIRST = ["apple", "bee", "axe"]
@@ -136,3 +138,30 @@ def test_c8_every_damaged_file_is_found_and_the_others_are_still_looked_at(tmp_p
     assert len(verified.damage) == 2
     assert refs[0].name in verified.damage[0]
     assert "is missing" in verified.damage[1]
+
+
+class CountingFiles:
+    """Counts how often each file is read."""
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+        self.read_names: list[str] = []
+
+    def read(self, ref: Any) -> Any:
+        self.read_names.append(ref.name)
+        return self._files.read(ref)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+
+def test_c8_to_count_all_states_and_timers_each_file_is_read_once(kept):
+    savepoint = open_savepoint(kept)
+    files = CountingFiles(savepoint.directory.files)
+    counted = replace(savepoint, directory=replace(savepoint.directory, files=files))
+    counts = count_keys(counted)
+    for state in savepoint.states:
+        assert counts[state.step, state.name] == len(dict(savepoint.read(state.step, state.name))), state.name
+    assert counts["count", "timers/processing"] == 3
+    held = [file.file.name for subtask in savepoint.entry.subtasks for file in subtask.keyed]
+    assert sorted(files.read_names) == sorted(held)
