@@ -69,6 +69,14 @@ def test_stop_with_and_without_a_savepoint(ask, job):
     assert job.asked.get()[:2] == ("stop", "/s")
 
 
+def test_c3_the_backends_own_files_are_asked_for_by_name(ask, job):
+    ask("savepoint", "take", "counts", "--to", "/s", "--format", "native")
+    assert job.asked.get()[:2] == ("native savepoint", "/s")
+    ask("stop", "counts", "--savepoint", "/s", "--format", "native")
+    assert job.asked.get()[:2] == ("native stop", "/s")
+    assert "'canonical', 'native'" in ask("stop", "counts", "--savepoint", "/s", "--format", "zip").stderr
+
+
 def test_r24_a_drain_is_asked_for_by_name(ask, job):
     assert ask("stop", "counts", "--drain").stdout == "drained: checkpoint 9\n"
     assert job.asked.get()[:2] == ("drain", None)

@@ -10,6 +10,7 @@ import pytest
 from processor.errors import AttemptFailed, EngineBug, Fenced
 from processor.ids import CheckpointId, JobName, PublisherId, StepName
 from processor.runtime.outbox_view import OutboxView
+from processor.runtime.renaming import Renaming
 from processor.runtime.start_options import StartOptions
 from processor.telemetry.log import Log
 
@@ -83,13 +84,22 @@ def test_run_hands_over_graph_settings_options_and_a_log(processor_command, refe
         "--take-over",
         "inc",
         "--accept-duplicates",
+        "--rename",
+        "old=new",
+        "--rename",
+        "new/a=new/b",
     )
     assert ended.exit_code == 0, ended.output
     ((_, (graph, settings, options, log), _),) = calls
     assert graph.name == "sample job"
     assert str(settings.checkpoint.directory) == "checkpoints"
     assert options == StartOptions(
-        fresh=False, origin="/s/p", request="again", take_over="inc", accept_duplicates=True
+        fresh=False,
+        origin="/s/p",
+        request="again",
+        take_over="inc",
+        accept_duplicates=True,
+        renamed=(Renaming(old="old", new="new"), Renaming(old="new/a", new="new/b")),
     )
     assert isinstance(log, Log)
 
