@@ -26,14 +26,12 @@ from processor.simulation.disk import SimulatedDisk, Trouble
 from processor.simulation.executor import TURN_US_MAX, SimulatedExecutor
 from processor.simulation.injection import Injection
 from processor.simulation.links import Wires
-from processor.simulation.lock import SimulatedLock
+from processor.simulation.local_state import LocalState
 from processor.simulation.machine import MachineDisk
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.signals import NoSocket, SimulatedSignals
 from processor.simulation.world import World
-from processor.state.backends import MemoryBackend
 from processor.storage.directory import JobDirectory, open_job_directory
-from processor.storage.snapshot_file import SnapshotFiles
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
 
@@ -62,6 +60,7 @@ class Daemon:
         injection: Injection,
         trouble: Trouble,
         faults: FaultHook,
+        local: LocalState,
     ) -> None:
         self.process = process
         self.signals = SimulatedSignals(process)
@@ -70,6 +69,7 @@ class Daemon:
         self._wall = wall
         self._injection = injection
         self._faults = faults
+        self._local = local
         self._control: Control | None = None
         self._state = JobState()
 
@@ -120,7 +120,7 @@ class Daemon:
             plan=plan,
             settings=start.settings,
             store=directory,
-            backend=MemoryBackend(snapshots=SnapshotFiles(), lock=lambda: SimulatedLock(process)),
+            backend=self._local.backend(process),
             clock=clock,
             chance=chance,
             metrics=metrics,

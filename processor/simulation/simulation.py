@@ -19,6 +19,7 @@ from processor.simulation.clock import WallClock
 from processor.simulation.daemon import Daemon, Start, look_at
 from processor.simulation.faults import Faults
 from processor.simulation.injection import NO_LIMIT, Injection, Limit
+from processor.simulation.local_state import LocalState
 from processor.simulation.machine import FileNode, MachineDisk
 from processor.simulation.network import SimulatedNetwork
 from processor.simulation.operator import Operator
@@ -63,6 +64,7 @@ class Simulation:
         self.injection = Injection(self.world, faults, limit, case.rare_points)
         self.network = SimulatedNetwork(self.world, self.injection)
         self.disk = MachineDisk()
+        self.local = LocalState(self.world)
         self.wall = WallClock(self.world)
         self.chaos = Chaos(
             self.world,
@@ -133,6 +135,7 @@ class Simulation:
             if unit.daemon is not None:
                 unit.daemon.process.end_now()
         self._operator.end_now()
+        self.local.close()
 
     def loud(self) -> list[LoudEnd]:
         """Processes that ended by an error which nothing justifies."""
@@ -199,6 +202,7 @@ class Simulation:
             injection=self.injection,
             trouble=self.chaos.trouble(process),
             faults=self.chaos.hook(process),
+            local=self.local,
         )
 
     def _ended_well(self, ended: Daemon) -> None:

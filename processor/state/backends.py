@@ -62,9 +62,12 @@ class RocksDbBackend:
         directory: Path,
         options: RocksDbOptions | None = None,
         cache_entries_max: int = CACHE_ENTRIES_MAX_DEFAULT,
+        lock: Callable[[], AbstractContextManager[object]] = Lock,
     ) -> None:
         """``directory`` is a root on a local disk that other processes may share; ``cache_entries_max``
-        bounds the values of one step in one subtask that are held decoded in memory."""
+        bounds the values of one step in one subtask that are held decoded in memory; ``lock``: see
+        ``MemoryBackend``."""
+        self._lock = lock
         self.snapshots = snapshots
         self._directories = LocalDirectories(directory)
         self._options = options or RocksDbOptions()
@@ -92,6 +95,7 @@ class RocksDbBackend:
                 StateReader(files=request.files, format=self.snapshots, scratch=self._directories),
                 cache_entries_max=self._cache_entries_max,
                 goes_on=begun is not None,
+                lock=self._lock,
             )
         except BaseException:
             store.close()  # a restore that failed leaves no directory behind

@@ -81,6 +81,8 @@ class RocksDbOptions:
     """So that asking for a key that is not there reads no file (1 % of the time it does); 0: no filter."""
     own_files_min_bytes: int = OWN_FILES_MIN_BYTES
     """From this size on a snapshot is the database's own files. No setting: only tests want another."""
+    flush: Callable[[Rdict], None] = Rdict.flush
+    """What brings all that was written into files; a simulation compacts then, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,7 @@ class RocksDbStore:
         self._directories = directories
         self._options = _database_options(options)
         self._own_files_min = options.own_files_min_bytes
+        self._flush = options.flush
         self._path = directories.make(name)
         try:
             if begun is not None:
@@ -178,7 +181,7 @@ class RocksDbStore:
             for name, kind in target.tables
         )
         local = self._path.with_name(f"{self._path.name}.checkpoint-{self._checkpoints}")
-        return DatabaseUpload(self.database, local, target, tables)
+        return DatabaseUpload(self.database, local, target, tables, self._flush)
 
     def _bytes(self) -> int:
         """Of files, and of what has yet to go into one."""

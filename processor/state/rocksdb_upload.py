@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -40,13 +40,19 @@ class DatabaseUpload:
     """One checkpoint. ``steps`` to the end gives ``outcome``; or ``discard``."""
 
     def __init__(
-        self, database: Rdict, local: Path, target: SnapshotTarget, tables: tuple[DatabaseTable, ...]
+        self,
+        database: Rdict,
+        local: Path,
+        target: SnapshotTarget,
+        tables: tuple[DatabaseTable, ...],
+        flush: Callable[[Rdict], None],
     ) -> None:
         """``local``: a path on the database's disk where there is nothing yet."""
         self._database = database
         self._local = local
         self._target = target
         self._tables = tables
+        self._flush = flush
         self._made: list[str] = []
         self.outcome: StateFile | None = None
 
@@ -56,7 +62,7 @@ class DatabaseUpload:
         for table in self._tables:
             self._check_groups(table.number)
         # Apart, for it takes long and lets others run; the checkpoint flushes too, and does not.
-        self._database.flush()
+        self._flush(self._database)
         yield
         Checkpoint(self._database).create_checkpoint(str(self._local))
         yield

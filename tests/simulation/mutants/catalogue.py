@@ -12,6 +12,7 @@ from tests.simulation.mutants.kinds import KINDS
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.overlapping import OVERLAPPING
 from tests.simulation.mutants.overtaking import OVERTAKING
+from tests.simulation.mutants.own_files import OWN_FILES
 from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
 from tests.simulation.mutants.state import STATE
@@ -20,7 +21,17 @@ MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
     {
         mutant.name: mutant
         for mutant in sorted(
-            (*RECOVERING, *PUBLISHING, *CHECKPOINTS, *DRAINING, *OVERLAPPING, *OVERTAKING, *STATE, *KINDS),
+            (
+                *RECOVERING,
+                *PUBLISHING,
+                *CHECKPOINTS,
+                *DRAINING,
+                *OVERLAPPING,
+                *OVERTAKING,
+                *STATE,
+                *KINDS,
+                *OWN_FILES,
+            ),
             key=lambda mutant: mutant.name,
         )
     }
