@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.options import ConfigOption, JobArgument, SetOption
+from processor.cli.options import ConfigOption, JobArgument, SetOption, TimeoutOption
 from processor.cli.reporting import Reporting, reporting
 
 if TYPE_CHECKING:
@@ -18,10 +18,28 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="checkpoints",
-    help="Look at the checkpoints of a job.",
+    help="Take checkpoints of a job, and look at them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+@app.command()
+def take(
+    job: JobArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="Write all state anew: it needs no file of an earlier checkpoint.")
+    ] = False,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    timeout: TimeoutOption = "10m",
+) -> None:
+    """Have a running job take a checkpoint now, and go on."""
+    with reporting() as told:
+        from processor.cli.control import client_of, tell_outcome, timeout_ms
+
+        outcome = client_of(job, config, set_, told).checkpoint(timeout_ms(timeout), full=full)
+        tell_outcome("checkpoint", outcome)
 
 
 @app.command("list")

@@ -48,7 +48,9 @@ class JobControl(Protocol):
         """What became of its checkpoints; of ``asked`` also what every subtask said."""
         ...
 
-    def checkpoint(self, answer: Callable[[Outcome], None]) -> None: ...
+    def checkpoint(self, answer: Callable[[Outcome], None], *, full: bool = False) -> None:
+        """Take a checkpoint now; with ``full`` one that lists no file of an earlier one."""
+        ...
 
     def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
         """Write a savepoint, in the canonical format or as a copy of the backend's ``native`` files."""

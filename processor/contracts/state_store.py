@@ -118,6 +118,10 @@ class KeyedState(Tables, Protocol):
         for so many places, however many there are."""
         ...
 
+    def start_anew(self) -> None:
+        """The next cut builds on no files that are there; and the one after it, unless it was decided."""
+        ...
+
     def decided(self, checkpoint: CheckpointId) -> None:
         """The checkpoint is decided: later ones may build on its files (R22)."""
         ...

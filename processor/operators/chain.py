@@ -174,6 +174,10 @@ class ChainRunner:
         for _, operator, out in self._running:
             operator.on_end(out)
 
+    def start_anew(self) -> None:
+        for operator in self._operators:
+            operator.start_anew()
+
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
         """The cut of every operator in order, as one completion. If one raises, the others are discarded."""
         completions: list[Completion[OperatorSnapshot]] = []

@@ -250,6 +250,9 @@ class KeyedProcessOperator(BaseOperator[W]):
         event_times, over_ms = self._at_hand.event_times(), self._expiries.over_ms()
         return cut_keyed_state(self._state, checkpoint, event_times, over_ms)
 
+    def start_anew(self) -> None:
+        self._state.start_anew()
+
     def decided(self, checkpoint: CheckpointId) -> None:
         self._state.decided(checkpoint)
 

@@ -119,6 +119,10 @@ class Operator(Protocol[In_contra, Out_co]):
         """All inputs have ended; after a last watermark."""
         ...
 
+    def start_anew(self) -> None:
+        """The next snapshot lists no file of an earlier one."""
+        ...
+
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
         """The synchronous phase: bounded, no I/O."""
         ...
@@ -160,6 +164,9 @@ class BaseOperator(Generic[Out_co]):
         return None
 
     def on_end(self, out: Collector[Out_co]) -> None:
+        return None
+
+    def start_anew(self) -> None:
         return None
 
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:

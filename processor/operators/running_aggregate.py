@@ -71,6 +71,9 @@ class RunningAggregate(BaseOperator[Keyed[Any, Any]]):
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
         return cut_keyed_state(self._state, checkpoint)
 
+    def start_anew(self) -> None:
+        self._state.start_anew()
+
     def decided(self, checkpoint: CheckpointId) -> None:
         self._state.decided(checkpoint)
 

@@ -87,5 +87,8 @@ class TransformOperator(BaseOperator[W]):
     def cut(self, checkpoint: CheckpointId) -> Completion[OperatorSnapshot]:
         return OperatorCompletion(self._states.cut(checkpoint))
 
+    def start_anew(self) -> None:
+        self._states.start_anew()
+
     def decided(self, checkpoint: CheckpointId) -> None:
         self._states.decided(checkpoint)

@@ -27,6 +27,8 @@ from processor.protocol.entries import OutboxFile, SubtaskSnapshot
 class CheckpointKind(StrEnum):
     PERIODIC = "periodic"
     MANUAL = "manual"
+    FULL = "full"
+    """By hand, and it lists no file that an earlier one wrote."""
     SAVEPOINT = "savepoint"
     STOP = "stop"
     """After its barrier nothing runs any more (R24)."""
@@ -48,7 +50,7 @@ class CheckpointKind(StrEnum):
     @property
     def may_overtake(self) -> bool:
         """Whether its barriers may overtake data: what is kept for long, or ends the job, is always aligned (R27)."""
-        return self in (CheckpointKind.PERIODIC, CheckpointKind.MANUAL)
+        return self in (CheckpointKind.PERIODIC, CheckpointKind.MANUAL, CheckpointKind.FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

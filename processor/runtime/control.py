@@ -72,8 +72,8 @@ class Control:
     def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
         return view(self._statistics.picture(), self._clock, asked)
 
-    def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
-        self._ask(CheckpointKind.MANUAL, "", answer)
+    def checkpoint(self, answer: Callable[[Outcome], None], *, full: bool = False) -> None:
+        self._ask(CheckpointKind.FULL if full else CheckpointKind.MANUAL, "", answer)
 
     def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
         self._ask(CheckpointKind.SAVEPOINT, directory, answer, native)

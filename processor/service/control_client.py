@@ -51,8 +51,9 @@ class ControlClient:
             raise self._strange("a view of checkpoints")
         return reply.checkpoints
 
-    def checkpoint(self, timeout_ms: int) -> Outcome:
-        return self._outcome(AskCheckpoint(), timeout_ms)
+    def checkpoint(self, timeout_ms: int, *, full: bool = False) -> Outcome:
+        """Has a checkpoint taken; with ``full`` one that lists no file of an earlier one."""
+        return self._outcome(AskCheckpoint(full=full), timeout_ms)
 
     def savepoint(self, directory: str, timeout_ms: int, *, native: bool = False) -> Outcome:
         """``directory`` is absolute: the job may run in another directory than the one who asks."""

@@ -32,7 +32,7 @@ class AskCheckpoints(_Message, frozen=True, kw_only=True, tag="checkpoints"):
 
 
 class AskCheckpoint(_Message, frozen=True, kw_only=True, tag="checkpoint"):
-    pass
+    full: bool = False
 
 
 class AskSavepoint(_Message, frozen=True, kw_only=True, tag="savepoint"):

@@ -131,8 +131,8 @@ class ControlSocket:
                 return Reply(status=self._control.status())
             case AskCheckpoints(checkpoint=asked):
                 return Reply(checkpoints=self._control.checkpoints(asked))
-            case AskCheckpoint():
-                return self._outcome(self._control.checkpoint)
+            case AskCheckpoint(full=full):
+                return self._outcome(lambda answer: self._control.checkpoint(answer, full=full))
             case AskSavepoint(directory=directory, native=native):
                 return self._outcome(lambda answer: self._control.savepoint(directory, answer, native=native))
             case AskStop(savepoint_directory=directory_or_none, drain=drain, native=native):

@@ -224,6 +224,10 @@ class StepState:
             ],
         )
 
+    def start_anew(self) -> None:
+        """See ``KeyedState.start_anew``."""
+        self._chain = Chain()
+
     def decided(self, checkpoint: CheckpointId) -> None:
         """See ``KeyedState.decided``."""
         for index, undecided in enumerate(self._undecided):

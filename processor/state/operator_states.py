@@ -87,6 +87,10 @@ class OperatorStates:
         self._undecided.append((checkpoint, versions, writing))
         return writing
 
+    def start_anew(self) -> None:
+        """See ``KeyedState.start_anew``."""
+        self._decided = None
+
     def decided(self, checkpoint: CheckpointId) -> None:
         """See ``KeyedState.decided``."""
         for index, (cut, versions, writing) in enumerate(self._undecided):

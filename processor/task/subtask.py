@@ -172,6 +172,8 @@ class Subtask:
         """Put the barrier into every output, then take the snapshot (A11). ``freeze`` takes what the barrier
         overtook."""
         parts = self.parts
+        if kind is CheckpointKind.FULL:
+            parts.chain.start_anew()
         parts.outputs.mark(
             Barrier(attempt=parts.attempt, checkpoint=checkpoint, kind=kind, overtakes=overtaken)
         )

@@ -9,6 +9,7 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 OWN_FILES: Final = (
     Mutant(
         name="R22_files_of_another_database_are_known_by_their_local_names",
+        job="restore",
         breaks="A database that was filled from another's entries takes the other's files for its own.",
         edits=(
             Edit(
@@ -35,6 +36,7 @@ OWN_FILES: Final = (
     ),
     Mutant(
         name="a_database_of_other_key_groups_is_gone_on_with",
+        job="restore",
         breaks="At another parallelism a subtask opens the database that it restores, with all that is in it.",
         edits=(
             Edit(

@@ -62,6 +62,13 @@ def test_c1_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask
     assert job.asked.get()[:2] == ("savepoint", os.path.join(os.getcwd(), "mine"))
 
 
+def test_c6_a_checkpoint_is_taken_by_hand_and_writes_all_anew_where_that_is_asked_for(ask, job):
+    assert ask("checkpoints", "take", "counts").stdout == "checkpoint: checkpoint 9\n"
+    assert job.asked.get()[:2] == ("checkpoint", None)
+    assert ask("checkpoints", "take", "counts", "--full").exit_code == 0
+    assert job.asked.get()[:2] == ("full checkpoint", None)
+
+
 def test_stop_with_and_without_a_savepoint(ask, job):
     assert ask("stop", "counts").stdout == "stopped: checkpoint 9\n"
     assert job.asked.get()[:2] == ("stop", None)

@@ -526,6 +526,43 @@ def test_c1_a_savepoint_is_copied_whole_though_newer_checkpoints_condemn_its_fil
     assert set(run.directory.files.names("")) <= kept, "afterwards what is condemned goes"
 
 
+def test_c6_a_full_checkpoint_lists_no_file_of_an_earlier_one(tmp_path):
+    run = JobRun(tmp_path / "counts", build=counting)
+    before: dict[int, set[str]] = {}
+    asked: list[int] = []
+    polls = 0
+
+    def poll() -> None:
+        nonlocal polls
+        polls += 1
+        run.source.records["lines/0"].append(f"line {polls}")
+        before.update(states(run))
+        if len(before) >= 3 and not asked:
+            asked.append(polls)
+            run.control.checkpoint(answered, full=True)
+
+    def answered(outcome: Outcome) -> None:
+        run.answers.append(outcome)
+        run.signals.asked = True
+
+    run.source.on_poll = poll
+    assert run.run() == 0
+    (answer,) = run.answers
+    assert answer.checkpoint is not None
+    full = states(run)[answer.checkpoint]
+    earlier = {name for number, names in before.items() if number < answer.checkpoint for name in names}
+    assert full
+    assert not full & earlier
+
+
+def states(run: JobRun) -> dict[int, set[str]]:
+    """The files of keyed state of every checkpoint that the log has."""
+    return {
+        entry.checkpoint: {ref.name for subtask in entry.subtasks for ref in subtask.state_files()}
+        for entry in checkpoints(run)
+    }
+
+
 def newest(run: JobRun) -> int:
     entry = run.log.read_all().newest()
     return entry.checkpoint if entry is not None else 0

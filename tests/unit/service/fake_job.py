@@ -44,8 +44,8 @@ class FakeJob:
     def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
         return view(self.statistics.picture(), SetClock(), asked)
 
-    def checkpoint(self, answer: Callable[[Outcome], None]) -> None:
-        self._asked("checkpoint", None, answer)
+    def checkpoint(self, answer: Callable[[Outcome], None], *, full: bool = False) -> None:
+        self._asked("full checkpoint" if full else "checkpoint", None, answer)
 
     def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
         self._asked("native savepoint" if native else "savepoint", directory, answer)

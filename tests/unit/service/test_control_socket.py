@@ -90,12 +90,14 @@ def test_requests_reach_the_job_and_its_answers_come_back(root, serve):
     job = FakeJob(outcome)
     serve(job)
     assert client(root).checkpoint(WAIT_MS) == outcome
+    assert client(root).checkpoint(WAIT_MS, full=True) == outcome
     assert client(root).savepoint("/s", WAIT_MS) == outcome
     assert client(root).stop(None, WAIT_MS) == outcome
     assert client(root).stop("/s", WAIT_MS) == outcome
     assert client(root).stop("/s", WAIT_MS, drain=True) == outcome
-    assert [job.asked.get()[:2] for _ in range(5)] == [
+    assert [job.asked.get()[:2] for _ in range(6)] == [
         ("checkpoint", None),
+        ("full checkpoint", None),
         ("savepoint", "/s"),
         ("stop", None),
         ("stop", "/s"),

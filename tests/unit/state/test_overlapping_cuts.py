@@ -46,6 +46,26 @@ def test_r22_a_cut_builds_on_the_decided_one_and_holds_what_changed_in_those_tha
     assert [restored.get(key) for key in ("first", "second", "third")] == [1, 2, None]
 
 
+def test_c6_a_full_snapshot_lists_nothing_that_was_there_and_the_next_builds_on_it(open_state):
+    state = open_state({"n": int})
+    state.table("n").put("first", 1)
+    base = names(cut(state, 1).run())
+    decided(state, 1)
+    state.table("n").put("second", 2)
+    state.start_anew()
+    full = cut(state, 2).run()
+    assert not names(full) & base
+    state.table("n").put("third", 3)
+    again = cut(state, 3).run()
+    assert not names(again) & (base | names(full)), "it may come to nothing: so the next is full, too"
+    decided(state, 3)
+    state.table("n").put("fourth", 4)
+    last = cut(state, 4).run()
+    assert names(last) & names(again)
+    restored = open_state({"n": int}, last).table("n")
+    assert [restored.get(key) for key in ("first", "second", "third", "fourth")] == [1, 2, 3, 4]
+
+
 class Life:
     """One keyed state through overlapping checkpoints, some decided in order, some given up, some failed."""
 
