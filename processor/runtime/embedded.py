@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from processor.contracts.job_control import JobControl
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook, no_faults
+from processor.ids import JobName
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
@@ -28,7 +30,10 @@ from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.rocksdb_directory import default_root
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.decision_log import two_writer_test
+from processor.storage.directory import JobStore
 from processor.storage.job_store import open_job_store
+from processor.storage.layout import job_part
+from processor.storage.local_copies import LocalCopies
 from processor.storage.places import places_of
 from processor.storage.snapshot_file import SnapshotFiles
 from processor.telemetry.log import Log
@@ -37,6 +42,9 @@ from processor.telemetry.metrics import Metrics
 SWITCH_INTERVAL_S = 0.001
 """How soon a background thread gets the interpreter from the busy one. At Python's 5 ms a completion that needs it
 for 0.3 s took 3 s, and checkpoints followed each other as slowly."""
+
+COPIES_FOLDER = "copies"
+"""Under state.directory, with a folder a job."""
 
 YOUNG_OBJECTS_MAX = 50_000
 """Objects made before the collector looks at the youngest: batches die by reference count, not by it."""
@@ -60,6 +68,8 @@ def run_job(
     chance, clock, metrics = SystemChance(), SystemClock(), Metrics()
     where = places_of(settings)
     store = open_job_store(where, plan.job, token=chance.token, faults=faults)
+    if where.files.directory is None:
+        store = with_local_copies(store, plan.job, settings, chance.token())
     # Another handle on the same log: does its store keep a second writer out (R5)?
     other = open_job_store(where, plan.job, token=chance.token)
     two_writer_test(store.log, other.log, chance.token)
@@ -89,6 +99,15 @@ def run_job(
             return supervisor.run(options, signals, socket)
         finally:
             socket.close()
+
+
+def with_local_copies(store: JobStore, job: JobName, settings: Settings, token: str) -> JobStore:
+    """The store, with copies of a database's files on this machine, if there is a database and settings say so."""
+    state = settings.state
+    if state.backend is not StateBackendName.ROCKSDB or not state.local_recovery:
+        return store
+    folder = (state.directory or default_root()) / COPIES_FOLDER / job_part(job)
+    return replace(store, files=LocalCopies(store.files, folder, token))
 
 
 def make_backend(settings: Settings) -> StateBackend:

@@ -170,6 +170,11 @@ class StateSettings(Section):
         description="Values of one step in one subtask held decoded in memory. When all of them are changed "
         "and unwritten, sources wait for the checkpoint.",
     )
+    local_recovery: bool = Field(
+        default=True,
+        description="Keep copies of RocksDB's files on the local disk when checkpoints are not on this machine: a "
+        "restart here uses them, if their hashes fit, and fetches only what is missing.",
+    )
     rocksdb: RocksDbSettings = Field(default_factory=RocksDbSettings, description="The embedded store.")
 
 
