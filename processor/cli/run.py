@@ -48,6 +48,12 @@ def run(
         str | None,
         typer.Option("--from", metavar="DIR", help="Rewind: begin with this savepoint or checkpoint."),
     ] = None,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim", help="Take the files of --from over instead of copying them: its job cannot go on."
+        ),
+    ] = False,
     request: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +69,11 @@ def run(
     with reporting() as told:
         if fresh and origin is not None:
             raise SettingsError("--fresh and --from were both given.", remedy="Give the one that is meant.")
+        if claim and origin is None:
+            raise SettingsError(
+                "--claim was given, and nothing to claim.",
+                remedy="Give --from DIR too, the checkpoint directory of the other job.",
+            )
         if request is not None and not fresh and origin is None:
             raise SettingsError(
                 f"--request '{request}' names a rewind, and none was asked for.",
@@ -84,6 +95,7 @@ def run(
         options = StartOptions(
             fresh=fresh,
             origin=origin,
+            claim=claim,
             request=request,
             take_over=take_over,
             accept_duplicates=accept_duplicates,

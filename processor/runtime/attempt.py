@@ -178,6 +178,7 @@ class RunningAttempt:
                 say=parts.say,
                 dropped=frozenset(map(StepName, options.dropped_state)),
                 renamed=options.renamed,
+                claim=options.origin if options.claim else None,
             )
         )
         identity = JobIdentity(job=parts.plan.job, shape=parts.plan.shape, sinks=sinks)

@@ -73,10 +73,17 @@ class Origin:
         self, files: FileStore, attempt: Attempt, token: Token, copied_bytes: Callable[[int], None]
     ) -> tuple[SubtaskSnapshot, ...]:
         """Copy all files into another store under new names (R22). Raises DamagedFile by name."""
+        return self.brought(
+            lambda ref, name: copy_file(self.files, ref, files, name, copied_bytes), attempt, token
+        )
+
+    def brought(
+        self, bring: Callable[[FileRef, str], FileRef], attempt: Attempt, token: Token
+    ) -> tuple[SubtaskSnapshot, ...]:
+        """All state, with each file brought under a new name."""
 
         def copied(subtask: SubtaskId, ref: FileRef, kind: FileKind) -> FileRef:
-            name = file_name(attempt, subtask, token(), kind)
-            return _copy(self.files, ref, files, name, copied_bytes)
+            return bring(ref, file_name(attempt, subtask, token(), kind))
 
         def state(subtask: SubtaskId, held: StateFile) -> StateFile:
             parts = held.database
@@ -171,7 +178,7 @@ def _same(found: CheckpointEntry | None, entry: CheckpointEntry) -> bool:
     )
 
 
-def _copy(
+def copy_file(
     source: FileStore, ref: FileRef, target: FileStore, name: str, copied_bytes: Callable[[int], None]
 ) -> FileRef:
     writer = target.create(name)

@@ -48,6 +48,7 @@ from processor.protocol.recovery_messages import (
     VerifyFiles,
 )
 from processor.protocol.recovery_request import JobIdentity, StartRequest
+from processor.runtime.claimed_origin import ClaimedOrigin, claim_origin
 from processor.runtime.discovery import Discovery
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.origin import Origin, open_origin, write_savepoint
@@ -78,13 +79,15 @@ class RecoveryParts:
     say: Log
     dropped: frozenset[StepName]
     """Steps whose state may be forgotten, if the job has them no more."""
+    claim: str | None
+    """The path of the origin whose files are to be taken over."""
     renamed: tuple[Renaming, ...]
 
 
 class RecoveryDriver:
     def __init__(self, parts: RecoveryParts) -> None:
         self._parts = parts
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, Origin | ClaimedOrigin] = {}
         self._view = LogView(entries=())
         self.sealed: Attempt | None = None
         """The attempt, once its seal has its place."""
@@ -100,6 +103,7 @@ class RecoveryDriver:
             recovered = end.value
             invariant(isinstance(recovered, Recovered), "a recovery ends with what it recovered")
             assert isinstance(recovered, Recovered)
+            self._release()
             return recovered
 
     def _perform(self, action: RecoveryAction) -> RecoveryReply:
@@ -219,12 +223,28 @@ class RecoveryDriver:
             say.warning("the savepoint of the stop before could not be written", error=error)
         return SavepointFinished()
 
-    def _origin(self, path: str) -> Origin:
+    def _origin(self, path: str) -> Origin | ClaimedOrigin:
         if path not in self._origins:
-            self._origins[path] = open_origin(
-                path,
-                self._parts.store,
-                key_groups=self._parts.plan.max_parallelism,
-                token=self._parts.chance.token,
-            )
+            store, token = self._parts.store, self._parts.chance.token
+            groups = self._parts.plan.max_parallelism
+            if path == self._parts.claim:
+                ours = self._view.incarnation
+                found = claim_origin(path, store, ours=ours, key_groups=groups, token=token)
+                self._parts.say.info("sealed the log of the checkpoints that are claimed", origin=path)
+                self._origins[path] = found
+            else:
+                self._origins[path] = open_origin(path, store, key_groups=groups, token=token)
         return self._origins[path]
+
+    def _release(self) -> None:
+        """What was claimed is listed in a decided checkpoint of this job by now, under names of its own. Not when the
+        newest rewind was to something else, whatever it was called (``--request``)."""
+        rewind = self._parts.log.read_all().newest_rewind() if self._origins else None
+        for path, origin in self._origins.items():
+            if isinstance(origin, ClaimedOrigin) and rewind is not None and rewind.origin == path:
+                try:
+                    removed = origin.release()
+                except Unavailable as error:  # garbage, which the same command line removes the next time
+                    self._parts.say.warning("could not remove what was claimed", origin=path, error=error)
+                else:
+                    self._parts.say.info("removed what was claimed", origin=path, files=removed)

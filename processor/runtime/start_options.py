@@ -15,6 +15,9 @@ class StartOptions:
     """Rewind to the sources' start positions and empty state (R3)."""
     origin: str | None = None
     """Rewind to this savepoint or checkpoint directory (R3). Never together with ``fresh``."""
+    claim: bool = False
+    """The checkpoint directory that ``origin`` names is given up to this job: its log is sealed, its files taken over
+    and removed there (R22)."""
     request: str | None = None
     """Name of the rewind: the same name does not rewind twice. None: the origin's identity (R3)."""
     take_over: str | None = None
