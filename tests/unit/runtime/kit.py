@@ -210,6 +210,10 @@ class JobRun:
             begun=begun,
         )
 
+    def files(self) -> list[str]:
+        """Names of all files of its checkpoints."""
+        return self.store.files.names("")
+
     def out(self, subtask: int = 0, sink: str = "out") -> list[bytes | None]:
         return self.outside.rows(PublisherId(JobName(self.plan.job), StepName(sink), subtask))
 
