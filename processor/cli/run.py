@@ -67,18 +67,7 @@ def run(
 ) -> None:
     """Run a job until it ends or is stopped, going on from its newest checkpoint."""
     with reporting() as told:
-        if fresh and origin is not None:
-            raise SettingsError("--fresh and --from were both given.", remedy="Give the one that is meant.")
-        if claim and origin is None:
-            raise SettingsError(
-                "--claim was given, and nothing to claim.",
-                remedy="Give --from DIR too, the checkpoint directory of the other job.",
-            )
-        if request is not None and not fresh and origin is None:
-            raise SettingsError(
-                f"--request '{request}' names a rewind, and none was asked for.",
-                remedy="Give --fresh or --from DIR too, or leave --request out.",
-            )
+        _check_rewind(fresh=fresh, origin=origin, claim=claim, request=request)
         from processor.cli.configured import load_configured
         from processor.cli.job_reference import load_graph
         from processor.storage.places import places_of
@@ -104,3 +93,19 @@ def run(
         )
         code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
         raise typer.Exit(code)
+
+
+def _check_rewind(*, fresh: bool, origin: str | None, claim: bool, request: str | None) -> None:
+    """Raises SettingsError for options that contradict each other, or name what was not asked for."""
+    if fresh and origin is not None:
+        raise SettingsError("--fresh and --from were both given.", remedy="Give the one that is meant.")
+    if claim and origin is None:
+        raise SettingsError(
+            "--claim was given, and nothing to claim.",
+            remedy="Give --from DIR too, the checkpoint directory of the other job.",
+        )
+    if request is not None and not fresh and origin is None:
+        raise SettingsError(
+            f"--request '{request}' names a rewind, and none was asked for.",
+            remedy="Give --fresh or --from DIR too, or leave --request out.",
+        )
