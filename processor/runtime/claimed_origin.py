@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from processor.contracts.file_store import FileStore, LinkingFiles
 from processor.errors import JobError, LogConflict
 from processor.ids import Attempt, FileRef, Incarnation
-from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
+from processor.protocol.entries import CheckpointEntry, Seal, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
 from processor.runtime.origin import Origin, Token, copy_file, open_origin
-from processor.savepoint.opened import open_savepoint
+from processor.savepoint.opened import Savepoint, open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory, JobStore
 from processor.storage.layout import FILES_FOLDER
@@ -82,13 +82,18 @@ def claim_origin(
             f"'{path}' is the checkpoint directory of this job itself.",
             remedy="Leave --from and --claim out: the job goes on from its newest checkpoint.",
         )
+    if opened.directory.files.names(""):  # else it was taken over by an earlier start
+        _seal(opened, newest, path, token)
+    # Only now: before, a newer checkpoint could have been decided.
+    return ClaimedOrigin(
+        origin=open_origin(path, reach, key_groups=key_groups, token=token), directory=opened.directory
+    )
+
+
+def _seal(opened: Savepoint, newest: Seal, path: str, token: Token) -> None:
     seal = replace(newest, place=opened.view.next_place, attempt=Attempt(newest.attempt + 1), nonce=token())
     if not isinstance(DecisionLog(opened.directory.log).take(seal), Taken):
         raise LogConflict(
             f"the log of '{path}' was written to while it was being sealed: its job runs.",
             remedy="Stop that job, then start this one again.",
         )
-    # Only now: before, a newer checkpoint could have been decided.
-    return ClaimedOrigin(
-        origin=open_origin(path, reach, key_groups=key_groups, token=token), directory=opened.directory
-    )
