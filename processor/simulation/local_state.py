@@ -21,9 +21,8 @@ from processor.state.backends import MemoryBackend, RocksDbBackend
 from processor.state.rocksdb_store import RocksDbOptions
 from processor.storage.snapshot_file import SnapshotFiles
 
-RUNS_WITH_ROCKSDB: Final = 0.25
 STARTS_WITH_ROCKSDB: Final = 0.7
-"""Of the starts of a process in such a run: the others restore it into memory."""
+"""Of the starts of a process in a run over RocksDB: the others restore it into memory."""
 
 FILES_OF_ONE_FLUSH_MAX: Final = 1
 """Unsorted files that may be left after a flush. From four on RocksDB compacts by itself; a checkpoint adds one."""
@@ -34,9 +33,9 @@ CACHE_ENTRIES_MAX: Final = 4
 class LocalState:
     """Where the state of a run's processes is, and over which store."""
 
-    def __init__(self, world: World) -> None:
-        self._chance = world.chance("state")
-        self._rocksdb = self._chance.random() < RUNS_WITH_ROCKSDB
+    def __init__(self, world: World, *, over_rocksdb: bool) -> None:
+        self._chance = world.chance("over which store")
+        self._rocksdb = over_rocksdb
         self._root: Path | None = None
 
     def backend(self, process: SimulatedProcess) -> StateBackend:

@@ -50,12 +50,22 @@ def run_seed(
     limit: Limit = NO_LIMIT,
     steps_max: int = STEPS_MAX,
     keep_trace: bool = False,
+    over_rocksdb: bool = False,
 ) -> Result:
-    """One run and its audits. What goes wrong is in the result; nothing is raised."""
+    """One run and its audits. What goes wrong is in the result; nothing is raised. ``over_rocksdb``: most of its
+    processes keep their state there, and their checkpoints are its own files."""
     collecting = gc.isenabled()
     gc.disable()  # the collector would unwind at moments of its own what a run has left
     try:
-        simulation = Simulation(case, seed, faults, limit=limit, steps_max=steps_max, keep_trace=keep_trace)
+        simulation = Simulation(
+            case,
+            seed,
+            faults,
+            limit=limit,
+            steps_max=steps_max,
+            keep_trace=keep_trace,
+            over_rocksdb=over_rocksdb,
+        )
         found = _run(simulation)
     finally:
         if collecting:

@@ -58,13 +58,14 @@ class Simulation:
         limit: Limit = NO_LIMIT,
         steps_max: int = STEPS_MAX,
         keep_trace: bool = False,
+        over_rocksdb: bool = False,
     ) -> None:
         self.case = case
         self.world = World(seed, steps_max=steps_max, trace=Trace(keep=keep_trace))
         self.injection = Injection(self.world, faults, limit, case.rare_points)
         self.network = SimulatedNetwork(self.world, self.injection)
         self.disk = MachineDisk()
-        self.local = LocalState(self.world)
+        self.local = LocalState(self.world, over_rocksdb=over_rocksdb)
         self.wall = WallClock(self.world)
         self.chaos = Chaos(
             self.world,

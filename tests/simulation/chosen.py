@@ -19,6 +19,10 @@ TIMES = (0.3, 1.0, 1.0, 2.5)
 """How often, beside what the level says."""
 
 
+OVER_ROCKSDB = 0.25
+"""Of all runs. It takes longer, and what is to be seen of most faults is to be seen over memory."""
+
+
 def job_of(seed: int) -> str:
     return Random(f"{seed}/job").choice(list(JOBS))
 
@@ -43,6 +47,10 @@ def faults_of(seed: int, level: str) -> Faults:
     return all_of_them.without(*off).times(chance.choice(TIMES))
 
 
+def runs_over_rocksdb(seed: int) -> bool:
+    return Random(f"{seed}/rocksdb").random() < OVER_ROCKSDB
+
+
 def run(
     seed: int,
     *,
@@ -53,7 +61,14 @@ def run(
 ) -> Result:
     """One seed, audited."""
     case = case_of(seed, job or job_of(seed))
-    return run_seed(case, seed, faults_of(seed, level), limit=limit, keep_trace=keep_trace)
+    return run_seed(
+        case,
+        seed,
+        faults_of(seed, level),
+        limit=limit,
+        keep_trace=keep_trace,
+        over_rocksdb=runs_over_rocksdb(seed),
+    )
 
 
 def command(seed: int, *, job: str, level: str, limit: Limit = NO_LIMIT) -> str:

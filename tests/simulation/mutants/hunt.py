@@ -95,7 +95,13 @@ def hunt(hunted: Hunt) -> Hunted:
 def run_with(mutant: Mutant, tried: Shown) -> Result:
     """One run with the faults that the mutant asks for, or those of the seed."""
     faults = mutant.faults or faults_of(tried.seed, LEVEL)
-    return run_seed(case_of(tried.seed, tried.job), tried.seed, faults, steps_max=STEPS_MAX)
+    return run_seed(
+        case_of(tried.seed, tried.job),
+        tried.seed,
+        faults,
+        steps_max=STEPS_MAX,
+        over_rocksdb=mutant.over_rocksdb,
+    )
 
 
 def hunt_all(hunts: Iterable[Hunt], processes: int) -> Iterator[Hunted]:

@@ -52,6 +52,8 @@ class Mutant:
     edits: tuple[Edit, ...]
     job: str = ""
     """The job to try it with, where others have nothing to show; else each seed's own."""
+    over_rocksdb: bool = False
+    """Its runs are over RocksDB; all others are over memory."""
     faults: Faults | None = None
     """What goes wrong in its runs, where it takes several rare things at once; else each seed's own choice."""
 

@@ -9,7 +9,8 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 OWN_FILES: Final = (
     Mutant(
         name="R22_files_of_another_database_are_known_by_their_local_names",
-        job="restore",
+        job="shrink",
+        over_rocksdb=True,
         breaks="A database that was filled from another's entries takes the other's files for its own.",
         edits=(
             Edit(
@@ -25,6 +26,7 @@ OWN_FILES: Final = (
     ),
     Mutant(
         name="A17_nobody_is_said_to_use_the_files_of_a_database",
+        over_rocksdb=True,
         breaks="Only the description of a database counts as a file of the checkpoint: the others are swept.",
         edits=(
             Edit(
@@ -36,7 +38,8 @@ OWN_FILES: Final = (
     ),
     Mutant(
         name="a_database_of_other_key_groups_is_gone_on_with",
-        job="restore",
+        job="shrink",
+        over_rocksdb=True,
         breaks="At another parallelism a subtask opens the database that it restores, with all that is in it.",
         edits=(
             Edit(
@@ -52,6 +55,7 @@ OWN_FILES: Final = (
     Mutant(
         name="timers_are_not_in_the_database",
         job="timers",
+        over_rocksdb=True,
         breaks="Timers are kept in memory only: the database's own files have none.",
         edits=(
             Edit(
@@ -64,6 +68,7 @@ OWN_FILES: Final = (
     Mutant(
         name="timers_stay_in_the_database",
         job="timers",
+        over_rocksdb=True,
         breaks="A timer that has fired stays in the database: it fires again after a restore.",
         edits=(
             Edit(
