@@ -16,6 +16,7 @@ from processor.ids import Attempt, FileRef, Incarnation
 from processor.protocol.entries import CheckpointEntry, Seal, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
 from processor.runtime.origin import Origin, Token, copy_file, open_origin
+from processor.runtime.savepoint_progress import SavepointProgress
 from processor.savepoint.opened import Savepoint, open_savepoint
 from processor.storage.decision_log import DecisionLog, Taken
 from processor.storage.directory import JobDirectory, JobStore
@@ -38,7 +39,9 @@ class ClaimedOrigin:
     def found(self) -> OriginFound:
         return self.origin.found
 
-    def restore_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
+    def restore_into(
+        self, files: FileStore, attempt: Attempt, token: Token, progress: SavepointProgress
+    ) -> tuple[SubtaskSnapshot, ...]:
         """Take all state over into another store, under new names. Raises DamagedFile by name."""
 
         def bring(ref: FileRef, name: str) -> FileRef:
@@ -47,7 +50,7 @@ class ClaimedOrigin:
                 taken = replace(ref, name=name)
                 if files.link_in(self.directory.path / FILES_FOLDER / ref.name, taken):
                     return taken
-            return copy_file(self.directory.files, ref, files, name, lambda _: None)
+            return copy_file(self.directory.files, ref, files, name, progress.copied)
 
         return self.origin.brought(bring, attempt, token)
 

@@ -56,17 +56,20 @@ class Origin:
         """That of the state once it is copied: from a canonical savepoint into as many key groups as are wanted."""
         return self.key_groups if self.entry.canonical else self.entry.shape.max_parallelism
 
-    def restore_into(self, files: FileStore, attempt: Attempt, token: Token) -> tuple[SubtaskSnapshot, ...]:
+    def restore_into(
+        self, files: FileStore, attempt: Attempt, token: Token, progress: SavepointProgress
+    ) -> tuple[SubtaskSnapshot, ...]:
         """Put all state into the store of a job under new names (R22), in a form that its backends read. Raises
         DamagedFile by name."""
         if not self.entry.canonical:
-            return self.copy_into(files, attempt, token, lambda _: None)
+            return self.copy_into(files, attempt, token, progress.copied)
         return from_canonical(
             self.entry,
             self.files,
             files,
             lambda subtask: file_name(attempt, subtask.subtask, token(), FileKind.STATE),
             self._max_parallelism,
+            progress.converted,
         )
 
     def copy_into(

@@ -136,10 +136,7 @@ class RecoveryDriver:
             case InspectOrigin(path=path):
                 return self._origin(path).found
             case CopyOrigin(path=path, attempt=attempt):
-                copied = self._origin(path).restore_into(
-                    self._parts.store.files, attempt, self._parts.chance.token
-                )
-                return SnapshotsReady(subtasks=copied, participants=self._origin(path).entry.participants)
+                return self._copy(path, attempt)
             case ResolveStart():
                 return SnapshotsReady(subtasks=self._parts.discovery.first_snapshots())
             case _:
@@ -222,6 +219,13 @@ class RecoveryDriver:
         except (SettingsError, ExternalRefusal, Unavailable, DamagedFile) as error:
             say.warning("the savepoint of the stop before could not be written", error=error)
         return SavepointFinished()
+
+    def _copy(self, path: str, attempt: Attempt) -> SnapshotsReady:
+        parts, origin = self._parts, self._origin(path)
+        say = parts.say.bind(attempt=attempt, origin=path)
+        progress = SavepointProgress(say, parts.clock, "taking over the state it starts from")
+        copied = origin.restore_into(parts.store.files, attempt, parts.chance.token, progress)
+        return SnapshotsReady(subtasks=copied, participants=origin.entry.participants)
 
     def _origin(self, path: str) -> Origin | ClaimedOrigin:
         if path not in self._origins:

@@ -1,4 +1,4 @@
-"""How far the writing of a savepoint has come, in the job's log."""
+"""How far the writing of a savepoint, or a start from one, has come, in the job's log."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ SAY_EACH_MS = 10_000
 
 
 class SavepointProgress:
-    """Counts what was written; a line every SAY_EACH_MS. Used by one thread."""
+    """Counts what is done; a line every SAY_EACH_MS. Used by one thread."""
 
-    def __init__(self, say: Log, clock: Clock) -> None:
+    def __init__(self, say: Log, clock: Clock, doing: str = "writing the savepoint") -> None:
         self._say = say
+        self._doing = doing
         self._clock = clock
         self._next_ms = clock.monotonic_ms() + SAY_EACH_MS
         self._entries = 0
         self._bytes = 0
 
     def converted(self, entries: int) -> None:
-        """So many entries more are in the canonical format."""
+        """So many entries more were put into the canonical format, or out of it."""
         self._entries += entries
         self._tell()
 
@@ -34,4 +35,4 @@ class SavepointProgress:
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + SAY_EACH_MS
             done = f"{self._entries:,} entries" if self._entries else size_text(self._bytes)
-            self._say.info("writing the savepoint", done=done)
+            self._say.info(self._doing, done=done)

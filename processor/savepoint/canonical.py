@@ -108,9 +108,10 @@ def from_canonical(
     target: FileStore,
     name: Callable[[SubtaskSnapshot], str],
     max_parallelism: int,
+    converted: Callable[[int], None],
 ) -> tuple[SubtaskSnapshot, ...]:
-    """Write the keyed state of a canonical savepoint as snapshots of a job with so many key groups; ``name`` names a
-    new file. Raises DamagedFile by name, Unavailable."""
+    """Write the state of a canonical savepoint as snapshots of a job with so many key groups; ``name`` names a new
+    file, ``converted`` is told of so many entries more. Raises DamagedFile by name, Unavailable."""
     same = max_parallelism == entry.shape.max_parallelism
     everywhere = KeyGroupRange(0, max_parallelism)
 
@@ -119,7 +120,9 @@ def from_canonical(
         for step, groups in {held.step: held.key_groups for held in owned}.items():
             key_groups = groups if same else everywhere
             tables = tables_of(entry, step, keyed=keyed)
-            ref = _to_blocks(subtask, tables, source, target, name(subtask), key_groups, max_parallelism)
+            ref = _to_blocks(
+                subtask, tables, source, target, name(subtask), key_groups, max_parallelism, converted
+            )
             states = {table.name: table.state for table in tables if table.state}
             files.append(StateFile(step=step, file=ref, key_groups=key_groups, states=states))
         return tuple(files)
@@ -136,6 +139,7 @@ def _to_blocks(
     name: str,
     key_groups: KeyGroupRange,
     max_parallelism: int,
+    converted: Callable[[int], None],
 ) -> FileRef:
     writer = SnapshotFiles().create(
         target.create(name),
@@ -148,6 +152,7 @@ def _to_blocks(
         for number, table in enumerate(tables):
             for some in entries_of(source, subtask, table):
                 writer.block(number, key_groups, some.keys, _as_in_blocks(some, table))
+                converted(len(some.keys))
         return writer.finish()
     finally:
         writer.discard()

@@ -125,7 +125,12 @@ def one_round(root: Path, number: int, kind: Any, value: Callable[[int], Any]) -
     )
     ours_read, back = timed(
         lambda: from_canonical(
-            canonical, files, files, lambda _: f"a2/count-0/t{next(names)}.state", MAX_PARALLELISM
+            canonical,
+            files,
+            files,
+            lambda _: f"a2/count-0/t{next(names)}.state",
+            MAX_PARALLELISM,
+            lambda _: None,
         )
     )
     assert same_entries(files, entry.subtasks[0].keyed[0].file, back[0].keyed[0].file)
