@@ -15,6 +15,7 @@ from processor.state.declarations import ValueState
 from processor.state.list_state import ListState
 from processor.state.map_state import MapState
 from processor.stream.job import Job
+from processor.stream.stream import Stream
 from tests.unit.runtime.kit import JobRun
 from tests.unit.task.kit import ListSource, MemorySink
 
@@ -60,12 +61,14 @@ class Count(KeyedProcess[str, str, str]):
         context.timers.at_processing_time(FAR_MS + ord(value[0]))
 
 
-def counting(run: JobRun, max_parallelism: int = MAX_PARALLELISM_DEFAULT) -> Job:
+def counting(run: JobRun, max_parallelism: int = MAX_PARALLELISM_DEFAULT, *, chained: bool = True) -> Job:
+    """``chained``: the step that counts and what is behind it run in one thread."""
     job = Job("words", max_parallelism=max_parallelism)
     words = job.read("read", run.source)
-    words.key_by("by-letter", lambda word: word[0]).process("count", Count).write(
-        "out", MemorySink(run.outside)
-    )
+    counted: Stream[str] = words.key_by("by-letter", lambda word: word[0]).process("count", Count)
+    if not chained:
+        counted = counted.filter("all", lambda word: True, parallelism=4)
+    counted.write("out", MemorySink(run.outside))
     return job
 
 

@@ -40,13 +40,14 @@ def ran(
     backend: str = "memory",
     parallelism: int = 1,
     max_parallelism: int = MAX_PARALLELISM_DEFAULT,
+    chained: bool = True,
     **options: Any,
 ) -> JobRun:
     """A job that reads what there is behind what it starts from, and is stopped."""
     run = JobRun(
         root,
         source=ListSource({"words/0": list(WORDS)}, bounded=False),
-        build=lambda run: counting(run, max_parallelism),
+        build=lambda run: counting(run, max_parallelism, chained=chained),
         parallelism=parallelism,
         checkpoint={"interval": "10ms"},
         backend={"backend": backend.split()[0], "directory": root.parent / "local"},
@@ -112,13 +113,22 @@ def test_c2_any_avro_tool_reads_every_state_of_it_without_the_job(made, backend)
 
 
 @pytest.mark.parametrize(
-    ("backend", "native", "target", "parallelism"),
-    list(product(BACKENDS, [False, True], ["memory", "rocksdb"], [1, 2, 3, 5])),
+    ("backend", "native", "target", "parallelism", "chained"),
+    [
+        (*each, sum(map(ord, str(each))) % 2 == 0)  # each pair of the others with both
+        for each in product(BACKENDS, [False, True], ["memory", "rocksdb"], [1, 2, 3, 5])
+    ],
 )
 def test_c2_c3_c5_it_is_restored_into_any_backend_at_any_parallelism(
-    made, backend, native, target, parallelism, tmp_path
+    made, backend, native, target, parallelism, chained, tmp_path
 ):
-    run = ran(tmp_path / "jobs", backend=target, parallelism=parallelism, origin=str(made[backend, native]))
+    run = ran(
+        tmp_path / "jobs",
+        backend=target,
+        parallelism=parallelism,
+        chained=chained,
+        origin=str(made[backend, native]),
+    )
     holds_all(open_savepoint(str(run.directory.path)))
     assert len([s for s in newest(run).subtasks if s.keyed]) == parallelism
 
