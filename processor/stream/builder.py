@@ -59,6 +59,15 @@ class JobBuilder:
             )
         return step
 
+    def check_same(self, other: JobBuilder, doing: str, where: Where) -> None:
+        """Raises JobError for a stream of another job; ``doing`` is what it was given to."""
+        if other is not self:
+            raise JobError(
+                f"{doing} is given a stream of job '{other.name}'.",
+                remedy=f"Give streams of this job, '{self.name}'.",
+                where=where,
+            )
+
     def add_hook(self, name: str, make: Callable[[], CheckpointHook]) -> None:
         """Raises JobError for a name that is taken or cannot be one, and for what makes no hook."""
         checked_name(name, "hook")

@@ -96,12 +96,7 @@ class KeyedStream(Stream[V], Generic[K, V]):
                 remedy="Give a stream of this job behind a key_by of its own.",
                 where=where,
             )
-        if other._builder is not self._builder:
-            raise JobError(
-                f"connect is given a stream of job '{other._builder.name}'.",
-                remedy=f"Give a stream of this job, '{self._builder.name}'.",
-                where=where,
-            )
+        self._builder.check_same(other._builder, "connect", where)
         mine, theirs = self._port.key_type, other._port.key_type
         if not same(mine, theirs):
             raise JobError(
@@ -121,12 +116,7 @@ class KeyedStream(Stream[V], Generic[K, V]):
                 remedy="Give a stream of this job behind a broadcast of its own.",
                 where=where,
             )
-        if other.builder is not self._builder:
-            raise JobError(
-                f"connect_broadcast is given a stream of job '{other.builder.name}'.",
-                remedy=f"Give a stream of this job, '{self._builder.name}'.",
-                where=where,
-            )
+        self._builder.check_same(other.builder, "connect_broadcast", where)
         return BroadcastConnected(self._builder, self._port, other)
 
     def aggregate(

@@ -202,12 +202,7 @@ class Stream(Generic[V]):
                     remedy="Give streams of this job.",
                     where=Where(step=name),
                 )
-            if other._builder is not self._builder:
-                raise JobError(
-                    f"a union is given a stream of job '{other._builder.name}'.",
-                    remedy=f"Give streams of this job, '{self._builder.name}'.",
-                    where=Where(step=name),
-                )
+            self._builder.check_same(other._builder, "a union", Where(step=name))
             self._same_type(other, name)
         self._builder.add(
             Step(name=name, kind="union", make=Union, policy=self._builder.on_error, parallelism=parallelism),
