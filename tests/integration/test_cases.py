@@ -114,7 +114,8 @@ def test_case_02_a_counter_is_exact_after_a_kill_in_the_middle(kafka: str, tmp_p
 def test_case_03_ten_kills_at_random_moments(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kills, "KILL_AFTER_S", (0.4, 1.6))
+    monkeypatch.setattr(kills, "STARTING_S", (0.4, 1.6))
+    monkeypatch.setattr(kills, "RUNNING_S", (0.1, 1.0))
     seed = random.SystemRandom().randrange(2**32)
     scenario = Scenario.make(kafka, tmp_path, job="copy")
     outcome = run_kills(scenario, 10, random.Random(seed))
