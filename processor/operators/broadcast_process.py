@@ -81,6 +81,10 @@ class BroadcastProcessOperator(KeyedProcessOperator[W]):
         keyed = super().cut(checkpoint)
         return JoinedCompletion([keyed, OperatorCompletion(self._states.cut(checkpoint))])
 
+    def start_anew(self) -> None:
+        super().start_anew()
+        self._states.start_anew()
+
     def decided(self, checkpoint: CheckpointId) -> None:
         super().decided(checkpoint)
         self._states.decided(checkpoint)

@@ -171,6 +171,17 @@ def test_b4_a_checkpoint_holds_what_there_was_at_its_cut(backend, tmp_path):
     again.operator.close()
 
 
+def test_r22_a_full_checkpoint_lists_no_file_of_an_earlier_one():
+    step = running()
+    tell(step, "a 1")
+    first = step.cut(1).operators
+    step.operator.decided(CheckpointId(1))
+    assert step.cut(2).operators == first, "nothing has changed"
+    step.operator.decided(CheckpointId(2))
+    step.operator.start_anew()
+    assert step.cut(3).operators[0].file.name != first[0].file.name
+
+
 words = st.lists(
     st.one_of(
         st.builds("{} {}".format, st.sampled_from("abc"), st.integers(0, 3)),
