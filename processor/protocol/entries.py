@@ -236,6 +236,21 @@ class CheckpointEntry:
     """Sources ended before it though there may be more to read, and event time is at its end: nothing goes on from
     here (R24)."""
 
+    def as_savepoint(self, subtasks: tuple[SubtaskSnapshot, ...], nonce: str) -> CheckpointEntry:
+        """The manifest of a savepoint with what this checkpoint holds, its state in other files: the only entry of a
+        log of its own, with nothing to publish and nothing asked for (R23)."""
+        return replace(
+            self,
+            place=Place(1),
+            nonce=nonce,
+            subtasks=subtasks,
+            expected=(),
+            condemned=(),
+            savepoint="",
+            native=False,
+            stop=False,
+        )
+
     def outboxes(self) -> Mapping[PublisherId, tuple[OutboxFile, ...]]:
         """Outboxes by identity, in the order in which their rows are numbered."""
         grouped: dict[PublisherId, list[OutboxFile]] = {}

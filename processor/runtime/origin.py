@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from processor.contracts.file_store import FileStore
 from processor.errors import JobError, SettingsError
 from processor.fault_points import FaultHook, FaultPoint
-from processor.ids import Attempt, FileRef, JobName, Place, SubtaskId
+from processor.ids import Attempt, FileRef, JobName, SubtaskId
 from processor.protocol.decisions import is_published
 from processor.protocol.entries import CheckpointEntry, StateFile, SubtaskSnapshot
 from processor.protocol.recovery_messages import OriginFound
@@ -157,18 +157,7 @@ def write_savepoint(
     else:
         subtasks = to_canonical(entry, source.files, target.files, token, progress.converted)
     faults(FaultPoint.SAVEPOINT_WRITTEN)
-    copied = replace(
-        entry,
-        place=Place(1),
-        nonce=token(),
-        subtasks=subtasks,
-        expected=(),
-        condemned=(),
-        savepoint="",
-        native=False,
-        stop=False,
-    )
-    outcome = DecisionLog(target.log).take(copied)
+    outcome = DecisionLog(target.log).take(entry.as_savepoint(subtasks, token()))
     if isinstance(outcome, Taken) or (begun and _same(DecisionLog(target.log).read_all().newest(), entry)):
         return
     raise SettingsError(f"somebody else wrote a savepoint into '{path}' at the same time.")

@@ -20,7 +20,7 @@ from processor.state.rocksdb_directory import LocalDirectories, default_root
 from processor.storage.snapshot_file import SnapshotFiles
 
 _encode = msgspec.msgpack.encode
-_NIL = msgspec.Raw(_encode(None))
+NIL = msgspec.Raw(_encode(None))
 """Of a timer, which has no value."""
 
 
@@ -112,7 +112,7 @@ def _add(latest: Latest, form: TableForm, block: SnapshotEntries, *, removed: bo
         latest.remove(keys, list(block.values) if form.timers or form.mapped else nothing)
     else:
         places, values = form.columns(block)
-        latest.add(keys, places or nothing, values or [_NIL] * len(keys))
+        latest.add(keys, places or nothing, values or [NIL] * len(keys))
 
 
 def _blocks(

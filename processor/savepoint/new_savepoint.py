@@ -37,10 +37,10 @@ from processor.protocol.entries import (
     SubtaskSnapshot,
 )
 from processor.records.batch import Key
-from processor.records.key_groups import decode_key, encode_key
+from processor.records.key_groups import encode_key
 from processor.savepoint.avro_file import write_avro
 from processor.savepoint.canonical import avro_name
-from processor.savepoint.held import HeldEntries
+from processor.savepoint.held import NIL
 from processor.savepoint.latest import TOGETHER_BYTES_MAX, Latest
 from processor.savepoint.opened import Savepoint, open_savepoint
 from processor.savepoint.tables import HeldTable
@@ -53,8 +53,6 @@ from processor.storage.savepoint_places import make_savepoint
 
 _PARTS = 16
 """Temporary files over which entries are spread, so that one that comes twice is found in bounded memory."""
-
-_NIL = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
 class NewSavepoint:
@@ -171,14 +169,14 @@ class NewSavepoint:
             while some := list(islice(rest, BLOCK_ENTRIES_MAX)):
                 places = [encode_key(place) if table.mapped else place for _, place, _ in some]
                 values = [
-                    _NIL if of is None else encoded_value(of, value, key, place) for key, place, value in some
+                    NIL if of is None else encoded_value(of, value, key, place) for key, place, value in some
                 ]
                 latest.add([encode_key(key) for key, _, _ in some], places, values)
             ref = write_avro(
                 lambda: self._directory.files.create(
                     avro_name(table.step, table.name, secrets.token_hex(16))
                 ),
-                lambda: _held(latest, table),
+                lambda: map(table.form.entries, latest.left()),
                 step=table.step,
                 table=table.name,
                 state=table.state,
@@ -212,15 +210,6 @@ def encoded_value(of: ValueType, value: object, key: Key, place: Any) -> msgspec
     except UserCodeError as error:
         where = f"key {key!r:.80}" if place is None else f"entry {place!r:.80} of key {key!r:.80}"
         raise JobError(f"{where} cannot be kept: {error.message}", remedy=error.remedy) from error
-
-
-def _held(latest: Latest, table: HeldTable) -> Iterator[HeldEntries]:
-    for left in latest.left():
-        yield HeldEntries(
-            keys=list(map(decode_key, left.keys)),
-            places=list(map(decode_key, left.places)) if table.mapped else [] if table.state else left.places,
-            values=left.values if table.state else [],
-        )
 
 
 def finish_savepoint(directory: JobStore, entry: CheckpointEntry, stores: StoreSettings | None) -> Savepoint:

@@ -9,7 +9,7 @@ from typing import Any
 
 from processor.contracts.file_store import FileStore
 from processor.errors import JobError
-from processor.ids import Incarnation, Place, StepName
+from processor.ids import Incarnation, StepName
 from processor.protocol.entries import CheckpointEntry, SubtaskSnapshot
 from processor.records.batch import Key
 from processor.savepoint.canonical import to_canonical
@@ -82,17 +82,9 @@ def rewrite_savepoint(
         wanted, savepoint.directory.files, directory.files, secrets.token_hex, written, read=read
     )
     whole = replace(
-        wanted,
-        place=Place(1),
-        nonce=secrets.token_hex(),
+        wanted.as_savepoint(subtasks, secrets.token_hex()),
         # Another one: who started from the first has not started from this one (R3).
         incarnation=Incarnation(secrets.token_hex(16)),
-        subtasks=subtasks,
-        expected=(),
-        condemned=(),
-        savepoint="",
-        native=False,
-        stop=False,
     )
     return finish_savepoint(directory, whole, stores)
 

@@ -35,6 +35,10 @@ class HeldTable:
         return bool(self.state) and read_state_schema(self.state).kind == MAP
 
     @property
+    def form(self) -> TableForm:
+        return TableForm(timers=not self.state, mapped=self.mapped)
+
+    @property
     def redistribution(self) -> Redistribution | None:
         """Of state that belongs to subtasks and to no key: its keys are places in a list, or those of a map."""
         return REDISTRIBUTIONS.get(read_state_schema(self.state).kind) if self.state else None
@@ -70,7 +74,7 @@ def all_entries_of(
     chain = [held for held in owned if held.step == first.step]
     named = {table.name: table for table in tables}
     if chain and not any(held.table for held in chain):
-        forms = {table.name: TableForm(timers=not table.state, mapped=table.mapped) for table in tables}
+        forms = {table.name: table.form for table in tables}
         for name, some in held_tables(files, chain, forms, plain=plain):
             yield named[name], some
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 from processor.ids import KeyGroupRange, StepName
 from processor.records.batch import Key
@@ -82,7 +82,25 @@ REDISTRIBUTIONS: Final = {
 """By the kind that a schema names; others are kinds of state of keys."""
 
 
-class SplitListState(OperatorState[Items[T]], Generic[T]):
+class _ListState(OperatorState[Items[T]], Generic[T]):
+    """A list of the subtask."""
+
+    _form: ClassVar[str]
+    """Its kind, as a schema names it."""
+
+    def __init__(self, kind: type[T]) -> None:
+        """``kind`` is the type of the items, see ``ValueState``."""
+        super().__init__()
+        self.kind = kind
+
+    def schema(self) -> StateSchema:
+        return StateSchema(self._form, described(self.kind))
+
+    def open(self, name: str, step: StepName) -> Items[T]:
+        return Items(value_type(self.kind, step=step, state=name, declared=self.described()))
+
+
+class SplitListState(_ListState[T], Generic[T]):
     """Declares a list of the subtask: ``waiting = SplitListState(Order)`` in the body of a ``Transform``.
 
     In a method, ``self.waiting`` is an ``Items`` with ``append``, ``extend``, ``get``, ``set``, ``clear``, ``len``.
@@ -90,35 +108,17 @@ class SplitListState(OperatorState[Items[T]], Generic[T]):
     memory, and written whole with every checkpoint before which they changed.
     """
 
-    def __init__(self, kind: type[T]) -> None:
-        """``kind`` is the type of the items, see ``ValueState``."""
-        super().__init__()
-        self.kind = kind
-
-    def schema(self) -> StateSchema:
-        return StateSchema(SPLIT_LIST, described(self.kind))
-
-    def open(self, name: str, step: StepName) -> Items[T]:
-        return Items(value_type(self.kind, step=step, state=name, declared=self.described()))
+    _form = SPLIT_LIST
 
 
-class UnionListState(OperatorState[Items[T]], Generic[T]):
+class UnionListState(_ListState[T], Generic[T]):
     """Declares a list like ``SplitListState``, but that at a restore every subtask gets the items of all of them.
 
     They come in the order of the subtasks. ``Transform.on_start`` keeps of them what it wants: what all keep, all
     get several times over at the next restore.
     """
 
-    def __init__(self, kind: type[T]) -> None:
-        """``kind`` is the type of the items, see ``ValueState``."""
-        super().__init__()
-        self.kind = kind
-
-    def schema(self) -> StateSchema:
-        return StateSchema(UNION_LIST, described(self.kind))
-
-    def open(self, name: str, step: StepName) -> Items[T]:
-        return Items(value_type(self.kind, step=step, state=name, declared=self.described()))
+    _form = UNION_LIST
 
 
 class BroadcastState(OperatorState[BroadcastMap[K, V]], Generic[K, V]):
