@@ -17,6 +17,9 @@ StepName = NewType("StepName", str)
 Attempt = NewType("Attempt", int)
 """One deployment of a job. Numbers only grow; a new attempt fences all older ones (R1)."""
 
+WorkerId = NewType("WorkerId", int)
+"""One of the processes that run a job's subtasks, from 0; the same number in every attempt."""
+
 CheckpointId = NewType("CheckpointId", int)
 """Grows over all attempts of a log. One that was never decided may come again: messages and files name
 (attempt, checkpoint)."""
