@@ -1,9 +1,9 @@
-"""One attempt of a job in one process: recover, deploy, run until it ends or fails."""
+"""One attempt of a job, as its coordinator runs it: recover, deploy, decide until it ends or fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from processor.contracts.chance import Chance
@@ -20,22 +20,23 @@ from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.coordinator import Coordinator
-from processor.protocol.messages import AssignSplits, CheckpointKind, Order, Report
+from processor.protocol.entries import CheckpointEntry
+from processor.protocol.messages import AssignSplits, CheckpointKind, Report
 from processor.protocol.pacing import PacingPolicy
 from processor.protocol.recovered import Recovered
 from processor.protocol.recovery_request import FRESH, JobIdentity, StartRequest
-from processor.runtime.deployment import Deployment, Surroundings, source_context, source_steps
+from processor.protocol.worker_messages import Deploy
+from processor.runtime.deployment import Surroundings, source_context, source_steps
 from processor.runtime.discovery import Discovery
 from processor.runtime.driver import LOG_LANE, Driver, DriverParts, Ended
 from processor.runtime.entry_writer import EntryWriter
-from processor.runtime.links import DirectLinks, Links
+from processor.runtime.local_worker import LocalWorker
 from processor.runtime.participants import Participants
 from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.renaming import renamed
 from processor.runtime.start_options import StartOptions
-from processor.runtime.system import long_lived_objects
-from processor.runtime.worker import Worker
+from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobStore
@@ -72,9 +73,8 @@ class AttemptParts:
     """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
     faults: FaultHook
     say: Log
-    links: Callable[[Executor], Links] = DirectLinks
-    settled: Callable[[], AbstractContextManager[None]] = long_lived_objects
-    """Entered once an attempt is deployed, left when it ends."""
+    workers: Callable[[WorkersParts], Workers] = LocalWorker
+    """Of an attempt."""
 
 
 class RunningAttempt:
@@ -106,13 +106,11 @@ class RunningAttempt:
         )
         self._connections.callback(self._publishers.close)
         self._log = DecisionLog(parts.store.log)
-        self._worker: Worker | None = None
+        self._workers: Workers | None = None
+        self._deployed = False
         self._discovery: Discovery | None = None
         self._driver: Driver | None = None
         self._coordinator: Coordinator | None = None
-        links = parts.links(self.executor)
-        self._send = links.orders(self._ordered)
-        self._report = links.reports(self._reported)
         self._recovery: RecoveryDriver | None = None
         self.recovered: Recovered | None = None
 
@@ -163,6 +161,18 @@ class RunningAttempt:
             pause=tools.pause,
             timeout_ms=parts.settings.checkpoint.decision_timeout,
         )
+        self._workers = workers = parts.workers(
+            WorkersParts(
+                plan=parts.plan,
+                around=self._around,
+                publishers=self._publishers,
+                publish_tools=tools,
+                report=self._reported,
+                failed=self._failed,
+                stop_asked=stop_asked,
+            )
+        )
+        self._closing.callback(workers.release)
         self._recovery = recovery = RecoveryDriver(
             RecoveryParts(
                 store=parts.store,
@@ -188,11 +198,11 @@ class RunningAttempt:
         restored = replace(recovered, entry=renamed(recovered.entry, options.renamed))
         participants.restore(restored.entry)
         parts.statistics.restored(recovered.attempt, recovered.checkpoint, parts.clock.monotonic_ms())
-        self._deploy(recovered, restored, entries, tools, participants)
+        self._deploy(recovered, restored.entry, entries, workers, participants)
 
     def _pausing(self, stop_asked: Callable[[], bool]) -> Callable[[int], None]:
         def pause(pause_ms: int) -> None:
-            if self._worker is None and stop_asked():
+            if not self._deployed and stop_asked():
                 raise Unavailable("asked to stop while still recovering")
             self.executor.pause(pause_ms)
 
@@ -221,12 +231,12 @@ class RunningAttempt:
     def _deploy(
         self,
         recovered: Recovered,
-        restored: Recovered,
+        restored: CheckpointEntry,
         entries: EntryWriter,
-        tools: PublishTools,
+        workers: Workers,
         participants: Participants,
     ) -> None:
-        """``restored`` is what was recovered, as the job calls its steps now."""
+        """``restored`` is the checkpoint, as the job calls its steps now."""
         parts, discovery = self._parts, self._discovery
         assert discovery is not None
         coordinator = Coordinator(
@@ -252,31 +262,27 @@ class RunningAttempt:
                 clock=parts.clock,
                 chance=parts.chance,
                 faults=parts.faults,
-                send=self._send,
+                send=workers.send,
                 participants=participants,
                 completed=discovery.published,
                 marker_refresh_ms=parts.settings.checkpoint.marker_refresh,
                 say=say,
             ),
         )
-        built = Deployment(parts.plan, restored, self._around, self._report, discovery.unconfirmed).build()
-        worker = Worker(
+        self._closing.callback(driver.close)
+        self._coordinator, self._driver = coordinator, driver
+        deploy = Deploy(
             attempt=recovered.attempt,
             incarnation=recovered.incarnation,
-            subtasks=built,
-            publishers=self._publishers,
-            publish_tools=tools,
-            executor=self.executor,
-            report=self._report,
-            failed=driver.fail,
+            entry=restored,
+            unconfirmed=discovery.unconfirmed(),
+            parallelism=parts.settings.runtime.parallelism,
+            addresses=workers.addresses(),
         )
-        self._closing.callback(worker.close)
-        self._closing.callback(driver.close)
-        self._coordinator, self._driver, self._worker = coordinator, driver, worker
+        workers.deploy(deploy)
+        self._deployed = True
         self.executor.submit(LOG_LANE, retention.sweep, lambda _: None, driver.fail)
-        self._closing.enter_context(parts.settled())
         discovery.deployed()
-        worker.start()
 
     def _retention(self, attempt: Attempt) -> Retention:
         parts = self._parts
@@ -293,9 +299,9 @@ class RunningAttempt:
 
     def turn(self) -> Ended | None:
         """One round: deliver, tick, step; waits a moment when there is nothing to do. Raises what failed."""
-        driver, worker, discovery = self._driver, self._worker, self._discovery
+        driver, workers, discovery = self._driver, self._workers, self._discovery
         assert driver is not None
-        assert worker is not None
+        assert workers is not None
         assert discovery is not None
         worked = self.executor.deliver()
         now_ms = self._parts.clock.monotonic_ms()
@@ -303,19 +309,19 @@ class RunningAttempt:
             self._next_tick_ms = now_ms + TICK_MS
             driver.tick(now_ms)
             discovery.tick(now_ms)
-            worker.tick(now_ms)
-        worked = worker.step() or worked
+            workers.tick(now_ms)
+        worked = workers.turn() or worked
         if driver.failure is not None:
             raise driver.failure
         if driver.ended is not None:
             return driver.ended
         if not worked:
-            self.executor.wait(self._idle_ms(worker))
+            self.executor.wait(self._idle_ms(workers))
         return None
 
-    def _idle_ms(self, worker: Worker) -> int:
+    def _idle_ms(self, workers: Workers) -> int:
         idle_ms = self._parts.settings.runtime.idle_wait
-        due_ms = worker.next_processing_time_ms()
+        due_ms = workers.next_processing_time_ms()
         if due_ms is not None:
             idle_ms = min(idle_ms, max(1, due_ms - self._parts.clock.wall_ms()))
         return idle_ms
@@ -331,11 +337,12 @@ class RunningAttempt:
 
     def wait_visible(self) -> bool:
         """Before the job ends: whether its last output can be read (R17)."""
-        return self._publishers.wait_visible(VISIBLE_TIMEOUT_MS)
+        return self._workers is None or self._workers.wait_visible(VISIBLE_TIMEOUT_MS)
 
-    def _ordered(self, order: Order) -> None:
-        if self._worker is not None:  # an order of an earlier attempt may arrive before there is one
-            self._worker.handle(order)
+    def _failed(self, error: BaseException) -> None:
+        if self._driver is None:
+            raise error
+        self._driver.fail(error)
 
     def _reported(self, report: Report) -> None:
         if self._driver is not None:
@@ -343,7 +350,8 @@ class RunningAttempt:
 
     def _found_splits(self, step: StepName, splits: Mapping[SplitId, Position]) -> None:
         assert self.recovered is not None
-        self._send(AssignSplits(attempt=self.recovered.attempt, step=step, splits=splits))
+        assert self._workers is not None
+        self._workers.send(AssignSplits(attempt=self.recovered.attempt, step=step, splits=splits))
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""

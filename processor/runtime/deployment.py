@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from processor.channels.memory import MemoryChannel
 from processor.contracts.chance import Chance
 from processor.contracts.channel import ChannelReceiver, ChannelSender
 from processor.contracts.clock import Clock
@@ -14,7 +13,7 @@ from processor.contracts.file_store import FileStore
 from processor.contracts.source import SourceContext
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook
-from processor.ids import JobName, Position, SplitId, StepName, SubtaskId, key_groups_of
+from processor.ids import JobName, SplitId, StepName, SubtaskId, key_groups_of
 from processor.operators.event_time import EventTimeStamper
 from processor.operators.operator import OperatorContext
 from processor.operators.watermarks import SplitWatermarks
@@ -23,7 +22,8 @@ from processor.plan.graph import EdgeKind, Step
 from processor.plan.instantiate import instantiate
 from processor.plan.subtasks import links, subtasks_of
 from processor.protocol.messages import Report
-from processor.protocol.recovered import Recovered
+from processor.protocol.worker_messages import Deploy
+from processor.runtime.channel_ends import ChannelEnds
 from processor.runtime.restored_channels import RestoredChannel, codecs_of, restored_channels
 from processor.runtime.restoring import (
     bounded,
@@ -80,22 +80,21 @@ class _Receiving:
 
 
 class Deployment:
-    """One attempt's subtasks, linked by memory channels."""
+    """One worker's part of an attempt's subtasks, with their ends of the channels."""
 
     def __init__(
         self,
         plan: ExecutionPlan,
-        recovered: Recovered,
+        deploy: Deploy,
         around: Surroundings,
         report: Callable[[Report], None],
-        unconfirmed: Callable[[StepName], Mapping[SplitId, Position]],
+        ends: ChannelEnds,
     ) -> None:
-        """``unconfirmed``: splits of a source that were found and are in no position of the checkpoint."""
-        self._unconfirmed = unconfirmed
         self._plan = plan
-        self._recovered = recovered
+        self._deploy = deploy
         self._around = around
         self._report = report
+        self._ends = ends
         checkpoint = around.settings.checkpoint
         self._alignment_timeout_ms = checkpoint.alignment_timeout if checkpoint.unaligned else None
         self._codecs = codecs_of(plan) if checkpoint.unaligned else {}
@@ -103,21 +102,23 @@ class Deployment:
         self._receivers: dict[tuple[int, SubtaskId], list[_Receiving]] = {}
 
     def build(self) -> tuple[Subtask, ...]:
-        """All subtasks, producers before consumers, restored. What is open is closed when one fails."""
-        restored = restored_channels(self._recovered.entry, self._plan, self._around.files)
+        """Producers before consumers, restored. What is open is closed when one fails."""
+        restored = restored_channels(self._deploy.entry, self._plan, self._around.files, self._ends.here)
         for edge in range(len(self._plan.channels)):
             for link in links(self._plan, edge):
-                channel = MemoryChannel(self._around.settings.runtime.channel_batches_max)
                 begins = restored.get(link, RestoredChannel())
-                for element in begins.elements:
-                    channel.send(element)
-                self._senders.setdefault((edge, link.producer), []).append(channel)
-                receiving = _Receiving(receiver=channel, producer=link.producer.index, begins=begins)
-                self._receivers.setdefault((edge, link.consumer), []).append(receiving)
+                ends = self._ends.of(link, begins.elements)
+                if ends.sender is not None:
+                    self._senders.setdefault((edge, link.producer), []).append(ends.sender)
+                if ends.receiver is not None:
+                    receiving = _Receiving(
+                        receiver=ends.receiver, producer=link.producer.index, begins=begins
+                    )
+                    self._receivers.setdefault((edge, link.consumer), []).append(receiving)
         built: list[Subtask] = []
         try:
             for chain in self._plan.chains.values():
-                for subtask in subtasks_of(chain):
+                for subtask in filter(self._ends.here, subtasks_of(chain)):
                     built.append(self._subtask(chain, subtask))
         except BaseException:
             for done in reversed(built):
@@ -129,14 +130,14 @@ class Deployment:
         around = self._around
         outputs = [self._output(output.edge, id) for output in chain.outputs]
         runner = instantiate(chain, outputs)
-        clock = ProcessingClock(around.clock, processing_time_reached(self._recovered.entry))
+        clock = ProcessingClock(around.clock, processing_time_reached(self._deploy.entry))
         steps = {step.name: step for step in chain.steps}
         runner.open(lambda name: self._context(chain, id, steps[name], clock))
         subtask = Subtask(
             SubtaskParts(
-                attempt=self._recovered.attempt,
+                attempt=self._deploy.attempt,
                 id=id,
-                restored=self._recovered.checkpoint,
+                restored=self._deploy.entry.checkpoint,
                 chain=runner,
                 outputs=OutputGate(outputs),
                 executor=around.executor,
@@ -174,7 +175,7 @@ class Deployment:
             return ChannelIntake(subtask, gate, elements_per_turn=per_turn)
         in_flight = InFlightFiles(
             files=self._around.files,
-            file_prefix=file_prefix(self._recovered.attempt, subtask.id),
+            file_prefix=file_prefix(self._deploy.attempt, subtask.id),
             token=self._around.chance.token,
             key_groups=key_groups_of(subtask.id.index, chain.parallelism, self._plan.max_parallelism),
             codecs=self._codecs,
@@ -191,8 +192,8 @@ class Deployment:
     def _connect_source(self, subtask: Subtask, chain: Chain, clock: ProcessingClock) -> None:
         step = chain.steps[0]
         assert step.source is not None
-        restored = restored_source(self._recovered.entry, step.name)
-        splits = {**self._unconfirmed(step.name), **restored.positions}
+        restored = restored_source(self._deploy.entry, step.name)
+        splits = {**self._deploy.unconfirmed.get(step.name, {}), **restored.positions}
         intake = SourceIntake(
             subtask,
             step=step.name,
@@ -237,14 +238,14 @@ class Deployment:
             backend=around.backend,
             files=around.files,
             outboxes=around.outboxes,
-            file_prefix=file_prefix(self._recovered.attempt, id),
+            file_prefix=file_prefix(self._deploy.attempt, id),
             settings=around.settings.plugins,
             policy=step.policy,
             clock=clock,
             token=around.chance.token,
             count=around.metrics.counter_of(step.name),
-            restored=restored_operator(self._recovered.entry.subtasks, step.name, key_groups),
-            processing_time_ms=processing_time_reached(self._recovered.entry),
+            restored=restored_operator(self._deploy.entry.subtasks, step.name, key_groups),
+            processing_time_ms=processing_time_reached(self._deploy.entry),
             outbox_bytes_max=around.settings.runtime.outbox_bytes_max,
             faults=around.faults,
         )

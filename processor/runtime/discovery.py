@@ -88,9 +88,9 @@ class Discovery:
             if read or data is not None:
                 enumerator.check(self._known[step])
 
-    def unconfirmed(self, step: StepName) -> Mapping[SplitId, Position]:
-        """Splits of a source that are in no position of the checkpoint: its readers begin with them too."""
-        return dict(self._unconfirmed[step])
+    def unconfirmed(self) -> dict[StepName, Mapping[SplitId, Position]]:
+        """By source, splits that are in no position of the checkpoint: its readers begin with them too."""
+        return {step: dict(splits) for step, splits in self._unconfirmed.items()}
 
     def deployed(self) -> None:
         """The subtasks are there: give them the splits that are in no position of the checkpoint."""

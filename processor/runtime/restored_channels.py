@@ -8,7 +8,7 @@ per key group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from processor.contracts.file_store import FileStore
@@ -48,9 +48,9 @@ def codecs_of(plan: ExecutionPlan) -> Mapping[EdgeName, ValueCodec]:
 
 
 def restored_channels(
-    entry: CheckpointEntry, plan: ExecutionPlan, files: FileStore
+    entry: CheckpointEntry, plan: ExecutionPlan, files: FileStore, here: Callable[[SubtaskId], bool]
 ) -> Mapping[Link, RestoredChannel]:
-    """By link; links that are not named begin empty.
+    """By link; links that are not named begin empty. Of subtasks that are not ``here`` none need be named.
 
     Raises JobError when records were in flight on an edge that the job no longer has; DamagedFile by name.
     """
@@ -65,21 +65,19 @@ def restored_channels(
             if held.edge not in edges:
                 raise _no_such_edge(entry, held)
             edge = edges[held.edge]
-            channels = read_channels(files, held.file, codecs[held.edge])
             if same_layout:
-                _give_back(restored, plan, edge, held.key_groups, channels)
+                consumer = _in_the_same_layout(plan, edge, held.key_groups)
+                if here(consumer):
+                    channels = read_channels(files, held.file, codecs[held.edge])
+                    _give_back(restored, plan.channels[edge], edge, consumer, channels)
             else:
+                channels = read_channels(files, held.file, codecs[held.edge])
                 _spread(restored, plan, edge, channels)
     return restored
 
 
-def _give_back(
-    restored: dict[Link, RestoredChannel],
-    plan: ExecutionPlan,
-    edge: int,
-    key_groups: KeyGroupRange,
-    channels: tuple[ChannelContent, ...],
-) -> None:
+def _in_the_same_layout(plan: ExecutionPlan, edge: int, key_groups: KeyGroupRange) -> SubtaskId:
+    """Who has the key groups."""
     channel = plan.channels[edge]
     consumers = plan.chains[channel.consumer].parallelism
     consumer = owner_of(key_groups.start, consumers, plan.max_parallelism)
@@ -87,8 +85,18 @@ def _give_back(
         key_groups_of(consumer, consumers, plan.max_parallelism) == key_groups,
         "in the same layout every subtask has the key groups it had",
     )
+    return SubtaskId(channel.consumer, consumer)
+
+
+def _give_back(
+    restored: dict[Link, RestoredChannel],
+    channel: ChannelPlan,
+    edge: int,
+    consumer: SubtaskId,
+    channels: tuple[ChannelContent, ...],
+) -> None:
     for content in channels:
-        link = _link(channel, edge, content.head.producer, consumer)
+        link = _link(channel, edge, content.head.producer, consumer.index)
         told_ms = content.head.watermark_ms
         restored[link] = RestoredChannel(
             watermark_ms=MIN_TIME_MS if told_ms is None else told_ms,

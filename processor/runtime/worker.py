@@ -36,16 +36,19 @@ class Worker:
         attempt: Attempt,
         incarnation: Incarnation,
         subtasks: Sequence[Subtask],
+        publishes: Callable[[PublisherId], bool],
         publishers: Publishers,
         publish_tools: PublishTools,
         executor: Executor,
         report: Callable[[Report], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """``subtasks``: producers before consumers. ``failed`` hears of errors in background work."""
+        """``subtasks``: producers before consumers. ``publishes``: whether an identity's output goes out here.
+        ``failed`` hears of errors in background work."""
         self._attempt = attempt
         self._incarnation = incarnation
         self._subtasks = tuple(subtasks)
+        self._publishes = publishes
         self._publishers = publishers
         self._tools = publish_tools
         self._executor = executor
@@ -99,12 +102,13 @@ class Worker:
             subtask.handle(order)
         if isinstance(order, RefreshMarkers):
             for publisher, marker in order.markers:
-                if not self._overtaken(publisher, marker.checkpoint):
+                if self._publishes(publisher) and not self._overtaken(publisher, marker.checkpoint):
                     self._refresh(publisher, marker)
         if isinstance(order, CheckpointDecided):
             for publication in order.publications:
-                if not self._overtaken(publication.publisher, order.checkpoint):
-                    self._newest[publication.publisher] = order.checkpoint
+                publisher = publication.publisher
+                if self._publishes(publisher) and not self._overtaken(publisher, order.checkpoint):
+                    self._newest[publisher] = order.checkpoint
                     self._publish(order, publication)
 
     def _overtaken(self, publisher: PublisherId, checkpoint: CheckpointId) -> bool:

@@ -18,6 +18,7 @@ from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState, JobStatus
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
+from processor.runtime.local_worker import LocalWorker
 from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.settings.model import Settings
@@ -128,8 +129,7 @@ class Daemon:
             executor=lambda: SimulatedExecutor(process, turn_us_max=start.turn_us_max),
             faults=self._faults,
             say=trace_log(process.world, process.name),
-            links=wires.attempt,
-            settled=nullcontext,
+            workers=lambda parts: LocalWorker(parts, links=wires.attempt, settled=nullcontext),
         )
         supervisor = Supervisor(parts, state, control)
         self.signals.wake = supervisor.wake

@@ -98,8 +98,8 @@ class House:
             )
         )
         self._attempt.open(StartOptions(), lambda: False)
-        worker: Any = self._attempt._worker  # the runtime turns it as a whole; here it goes step by step
-        by_name: dict[str, Subtask] = {str(subtask.id): subtask for subtask in worker._subtasks}
+        workers: Any = self._attempt._workers  # the runtime turns it as a whole; here it goes step by step
+        by_name: dict[str, Subtask] = {str(subtask.id): subtask for subtask in workers._worker._subtasks}
         self.read = (by_name["read[0]"], by_name["read[1]"])
         self.count = (by_name["count[0]"], by_name["count[1]"])
 

@@ -25,11 +25,14 @@ from processor.ids import Attempt, CheckpointId, Incarnation, Place, Position, S
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
 from processor.plan.chaining import plan as lay_out
+from processor.plan.placement import Placement
 from processor.plan.subtasks import subtasks
 from processor.protocol.entries import CheckpointEntry, JobShape, SourceState, SubtaskSnapshot
 from processor.protocol.messages import Acknowledged, CheckpointDecided, CheckpointKind, InjectBarrier
-from processor.protocol.recovered import Recovered
+from processor.protocol.worker_messages import Deploy
+from processor.runtime.channel_ends import ChannelEnds
 from processor.runtime.deployment import Deployment, Surroundings
+from processor.runtime.local_worker import ALONE
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
 from processor.state.backends import MemoryBackend
 from processor.state.declarations import ValueState
@@ -131,15 +134,16 @@ class Flow:
             metrics=Metrics(),
             faults=no_faults,
         )
-        recovered = Recovered(
+        deploy = Deploy(
             attempt=Attempt(self.attempt),
             incarnation=Incarnation("law"),
-            next_place=Place(1),
             entry=self.entry,
-            next_checkpoint=CheckpointId(self.entry.checkpoint + 1),
-            markers={},
+            unconfirmed={},
+            parallelism=1,
+            addresses={ALONE: ""},
         )
-        self.subtasks = Deployment(self.plan, recovered, around, self.reports.append, lambda step: {}).build()
+        ends = ChannelEnds(self.plan, Placement(self.plan, (ALONE,)), ALONE, settings.runtime)
+        self.subtasks = Deployment(self.plan, deploy, around, self.reports.append, ends).build()
 
     def _job(self, last: int) -> Job:
         job = Job("law", max_parallelism=16)

@@ -57,9 +57,9 @@ OVERTAKING: Final = (
         breaks="Records in flight come back in the wrong order.",
         edits=(
             Edit(
-                function="processor.runtime.deployment:Deployment.build",
-                find="for element in begins.elements:",
-                put="for element in reversed(begins.elements):",
+                function="processor.runtime.channel_ends:ChannelEnds.of",
+                find="for element in begins:",
+                put="for element in reversed(begins):",
             ),
         ),
     ),

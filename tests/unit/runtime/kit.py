@@ -21,6 +21,7 @@ from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
 from processor.runtime.embedded import make_backend
+from processor.runtime.local_worker import LocalWorker
 from processor.runtime.origin import write_savepoint
 from processor.runtime.savepoint_progress import SavepointProgress
 from processor.runtime.start_options import StartOptions
@@ -158,7 +159,7 @@ class JobRun:
             faults=self._fault,
             say=get_log("test"),
             # What is alive is all that the tests have loaded: walking it takes longer than most runs.
-            settled=nullcontext,
+            workers=lambda parts: LocalWorker(parts, settled=nullcontext),
         )
 
     def _backend(self) -> StateBackend:

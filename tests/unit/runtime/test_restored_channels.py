@@ -34,6 +34,10 @@ class Send(KeyedProcess[str, str, str]):
         context.emit(value)
 
 
+def everywhere(subtask: SubtaskId) -> bool:
+    return True
+
+
 def own_key(value: str) -> str:
     return value
 
@@ -78,7 +82,7 @@ KEYS = [["a", "b", "c", "a"], ["d", "e"]]
 
 def test_in_the_same_layout_each_channel_gets_back_what_was_on_it():
     plan, files = layout(2), MemoryFiles()
-    restored = restored_channels(taken(plan, files, KEYS), plan, files)
+    restored = restored_channels(taken(plan, files, KEYS), plan, files, everywhere)
     assert not any(channel.adopted for channel in restored.values())
     for link, channel in restored.items():
         producer, consumer = link.producer.index, link.consumer.index
@@ -94,7 +98,7 @@ def test_in_another_layout_records_go_by_key_group_and_marks_are_left_out(after)
     files = MemoryFiles()
     entry = taken(layout(2), files, KEYS)
     plan = layout(after)
-    restored = restored_channels(entry, plan, files)
+    restored = restored_channels(entry, plan, files, everywhere)
     found: list[str] = []
     for link, channel in restored.items():
         assert channel.adopted
@@ -112,7 +116,7 @@ def test_a_layout_that_differs_anywhere_counts_as_another():
     entry = taken(layout(2, consumers=2), files, KEYS)
     shape = replace(entry.shape, parallelism={**entry.shape.parallelism, StepName("elsewhere"): 4})
     plan = layout(2, consumers=2)
-    restored = restored_channels(replace(entry, shape=shape), plan, files)
+    restored = restored_channels(replace(entry, shape=shape), plan, files, everywhere)
     assert all(channel.adopted for channel in restored.values())
 
 
@@ -120,13 +124,13 @@ def test_records_on_an_edge_that_is_no_more_are_refused_with_what_to_do():
     files = MemoryFiles()
     entry = taken(layout(1), files, KEYS)
     with pytest.raises(JobError, match=r"6 records in flight from step 'by-key' to input 0 of step 'send'"):
-        restored_channels(entry, layout(1, send="renamed"), files)
+        restored_channels(entry, layout(1, send="renamed"), files, everywhere)
     with pytest.raises(JobError, match="stop it with a savepoint"):
-        restored_channels(entry, layout(1, send="renamed"), files)
+        restored_channels(entry, layout(1, send="renamed"), files, everywhere)
 
 
 def test_a_checkpoint_without_anything_in_flight_asks_nothing_of_the_job():
-    assert restored_channels(checkpoint(2, 1, 1), layout(2), MemoryFiles()) == {}
+    assert restored_channels(checkpoint(2, 1, 1), layout(2), MemoryFiles(), everywhere) == {}
 
 
 def test_r08_a_damaged_file_of_records_in_flight_is_refused_by_name():
@@ -134,7 +138,7 @@ def test_r08_a_damaged_file_of_records_in_flight_is_refused_by_name():
     entry = taken(layout(1), files, KEYS)
     files.content["a1/send-0/c.channel"] = files.content["a1/send-0/c.channel"][:-1]
     with pytest.raises(DamagedFile, match=r"a1/send-0/c.channel"):
-        restored_channels(entry, layout(1), files)
+        restored_channels(entry, layout(1), files, everywhere)
 
 
 def test_r27_only_edges_that_are_keyed_at_any_parallelism_may_be_overtaken():

@@ -76,6 +76,7 @@ class Bench:
             attempt=ATTEMPT,
             incarnation=INCARNATION,
             subtasks=[source.rig.subtask for source in sources],
+            publishes=lambda identity: True,
             publishers=OutsidePublishers(self.outside),  # type: ignore[arg-type]
             publish_tools=tools,
             executor=self.executor,
