@@ -45,16 +45,17 @@ class ValueCodec:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise self._misfit(str(error)) from error
 
-    def verify(self, encoded: bytes) -> None:
-        """Before a checkpoint may hold them. Raises UserCodeError when they could not be read back: then no
-        restart would succeed."""
+    def verify(self, encoded: bytes | memoryview) -> list[Any]:
+        """The values of a column that was encoded by this job, before anybody else relies on them. Raises
+        UserCodeError when they cannot be read back: in a checkpoint, no restart would succeed."""
         try:
-            self._decoder.decode(encoded)
+            return self._decoder.decode(encoded)
         except msgspec.MsgspecError as error:
             raise self._misfit(str(error)) from error
 
-    def decode(self, encoded: bytes) -> list[Any]:
-        """Inverse of ``encode``. Raises JobError for values of another type than the job now names."""
+    def decode(self, encoded: bytes | memoryview) -> list[Any]:
+        """Inverse of ``encode``, for a checkpoint's values. Raises JobError for values of another type than the job
+        now names."""
         try:
             return self._decoder.decode(encoded)
         except msgspec.MsgspecError as error:
@@ -68,8 +69,10 @@ class ValueCodec:
     def _misfit(self, why: str) -> UserCodeError:
         named = "plain values" if self._kind is None else f"of type {self._kind!r:.80}"
         return UserCodeError(
-            f"values {self._where} should be {named} and cannot be kept in a checkpoint: {why}.",
-            remedy="Correct the type that the step before names, or set checkpoint.unaligned to false.",
+            f"values {self._where} should be {named} and cannot be kept in a checkpoint or sent to another worker: "
+            f"{why}.",
+            remedy="Correct the type that the step before names. A single worker with checkpoint.unaligned false "
+            "does without it.",
         )
 
 

@@ -6,7 +6,7 @@ thread: the records go on their way while the file is being written, and their f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -15,11 +15,11 @@ import msgspec
 
 from processor.contracts.file_store import FileStore
 from processor.errors import JobError
-from processor.ids import EdgeName, FileRef, SplitId
+from processor.ids import EdgeName, FileRef
 from processor.invariant import invariant
-from processor.records.batch import Batch, Headers
+from processor.records.batch import Batch
+from processor.records.batch_codec import decode_batch, encode_batch
 from processor.records.elements import Idle, Watermark
-from processor.records.key_groups import decode_key, encode_key
 from processor.records.value_codec import ValueCodec
 from processor.storage.block_file import (
     BLOCK_BYTES_MAX,
@@ -28,10 +28,9 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
-from processor.storage.columns import encodable
 
 CHANNEL_MAGIC = b"PXCHANL\n"
-CHANNEL_VERSION = 1
+CHANNEL_VERSION = 2
 
 _BLOCK = Struct("<IB")  # which channel of the header, what it is
 _BATCH, _WATERMARK, _IDLE = range(3)
@@ -69,9 +68,6 @@ class FrozenBatch:
 
 
 _header_decoder = msgspec.msgpack.Decoder(ChannelFileHeader)
-_batch_decoder = msgspec.msgpack.Decoder(
-    tuple[bytes, list[int], list[bytes], list[Headers] | None, str | None, list[int] | None]
-)
 _watermark_decoder = msgspec.msgpack.Decoder(int)
 
 
@@ -113,19 +109,8 @@ class ChannelFileWriter:
 
     def _batch(self, channel: int, frozen: FrozenBatch) -> None:
         batch = frozen.batch
-        keys = batch.keys
-        invariant(keys is not None, "batches on an edge that may be overtaken carry keys")
-        assert keys is not None
-        body = _encoder.encode(
-            (
-                frozen.values,
-                encodable(batch.timestamps),
-                [encode_key(key) for key in keys],
-                encodable(batch.headers),
-                batch.split,
-                encodable(batch.offsets),
-            )
-        )
+        invariant(batch.keys is not None, "batches on an edge that may be overtaken carry keys")
+        body = encode_batch(batch, frozen.values)
         if len(body) > BLOCK_BYTES_MAX - _BLOCK.size:
             raise JobError(
                 f"{len(batch)} records {self._header.edge} have {len(body)} bytes; a checkpoint takes up to "
@@ -183,19 +168,9 @@ def _element(what: int, body: memoryview, name: str, codec: ValueCodec) -> InFli
             return Watermark(_watermark_decoder.decode(body))
         if what != _BATCH:
             raise damaged(name, f"has a block of kind {what}")
-        values, timestamps, keys, headers, split, offsets = _batch_decoder.decode(body)
-        decoded_keys = [decode_key(key) for key in keys]
-    except (msgspec.MsgspecError, ValueError, IndexError) as error:
+        batch = decode_batch(body, codec.decode)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise damaged(name, "has a block that is none") from error
-    batch = Batch(
-        values=codec.decode(values),
-        timestamps=timestamps,
-        keys=decoded_keys,
-        headers=headers,
-        split=None if split is None else SplitId(split),
-        offsets=offsets,
-    )
-    columns: list[Sequence[Any] | None] = [timestamps, decoded_keys, headers, offsets]
-    if len(batch) == 0 or any(column is not None and len(column) != len(batch) for column in columns):
-        raise damaged(name, f"has a batch of {len(batch)} records whose columns are of other lengths")
+    if batch.keys is None:
+        raise damaged(name, "has a batch without keys")
     return batch

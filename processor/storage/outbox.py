@@ -17,6 +17,7 @@ from processor.errors import BadRecord
 from processor.ids import FileRef
 from processor.invariant import invariant
 from processor.records.batch import Headers
+from processor.records.columns import encodable
 from processor.records.rows import RowBlock
 from processor.storage.block_file import (
     BLOCK_BYTES_MAX,
@@ -25,7 +26,6 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
-from processor.storage.columns import encodable
 
 OUTBOX_MAGIC = b"PXOUTBX\n"
 OUTBOX_VERSION = 1

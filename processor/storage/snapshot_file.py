@@ -26,7 +26,9 @@ from processor.errors import JobError
 from processor.ids import FileRef, KeyGroupRange, StepName
 from processor.invariant import invariant
 from processor.records.batch import Key
-from processor.records.key_groups import decode_key, encode_key, key_group
+from processor.records.columns import encodable
+from processor.records.key_column import decode_keys, encode_keys
+from processor.records.key_groups import key_group
 from processor.storage.block_file import (
     BLOCK_BYTES_MAX,
     BLOCK_BYTES_TARGET,
@@ -34,25 +36,14 @@ from processor.storage.block_file import (
     damaged,
     read_blocks,
 )
-from processor.storage.columns import encodable
 from processor.storage.database_file import read_database, write_database
 
 SNAPSHOT_MAGIC = b"PXSTATE\n"
 SNAPSHOT_VERSION = 1
 
 _BLOCK = Struct("<IIIIIB")  # table, first and last+1 key group, entries, bytes of the keys column, its kind
-_KEYS_STR, _KEYS_INT, _KEYS_BYTES, _KEYS_ENCODED = range(4)
-
-_HOMOGENEOUS: Mapping[type, int] = {str: _KEYS_STR, int: _KEYS_INT, bytes: _KEYS_BYTES}
-_INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 _encoder = msgspec.msgpack.Encoder()
-_key_decoders: Mapping[int, msgspec.msgpack.Decoder[Any]] = {
-    _KEYS_STR: msgspec.msgpack.Decoder(list[str]),
-    _KEYS_INT: msgspec.msgpack.Decoder(list[int]),
-    _KEYS_BYTES: msgspec.msgpack.Decoder(list[bytes]),
-    _KEYS_ENCODED: msgspec.msgpack.Decoder(list[bytes]),
-}
 
 
 class SnapshotTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +97,7 @@ class SnapshotWriter:
         invariant(len(keys) <= BLOCK_ENTRIES_MAX, "a block is small enough to let others run")
         if not keys:
             return
-        kind, key_column = _encode_keys(keys)
+        kind, key_column = encode_keys(keys)
         value_column = _encoder.encode(encodable(values))
         size = _BLOCK.size + len(key_column) + len(value_column)
         if size > BLOCK_BYTES_TARGET and len(keys) > 1:
@@ -193,18 +184,6 @@ def read_snapshot_header(store: FileStore, ref: FileRef) -> SnapshotHeader:
     return _decode_header(next(read_blocks(store, ref, magic=SNAPSHOT_MAGIC, version=SNAPSHOT_VERSION)), ref)
 
 
-def _encode_keys(keys: Sequence[Key]) -> tuple[int, bytes]:
-    types = set(map(type, keys))
-    kind = _HOMOGENEOUS.get(types.pop(), _KEYS_ENCODED) if len(types) == 1 else _KEYS_ENCODED
-    if kind == _KEYS_INT:
-        numbers = cast(Sequence[int], keys)
-        if min(numbers) < _INT64_MIN or max(numbers) > _UINT64_MAX:  # more than msgpack can hold
-            kind = _KEYS_ENCODED
-    if kind == _KEYS_ENCODED:
-        return kind, _encoder.encode([encode_key(key) for key in keys])
-    return kind, _encoder.encode(encodable(keys))
-
-
 class _Block:
     """One block, its columns still bytes."""
 
@@ -213,8 +192,8 @@ class _Block:
             raise damaged(ref.name, "has a block that is too short")
         self.table, start, stop, self.entries, key_bytes, self._kind = _BLOCK.unpack_from(body)
         self.groups = KeyGroupRange(start, stop)
-        if self.table >= len(header.tables) or self._kind not in _key_decoders:
-            raise damaged(ref.name, f"has a block of table {self.table} with keys of kind {self._kind}")
+        if self.table >= len(header.tables):
+            raise damaged(ref.name, f"has a block of table {self.table}, which it does not have")
         self._header, self._ref = header, ref
         self._keys = body[_BLOCK.size : _BLOCK.size + key_bytes]
         self._values = body[_BLOCK.size + key_bytes :]
@@ -222,10 +201,8 @@ class _Block:
     def decode(self, decoder: msgspec.msgpack.Decoder[Any]) -> SnapshotBlock:
         table = self._header.tables[self.table]
         try:
-            keys = _key_decoders[self._kind].decode(self._keys)
-            if self._kind == _KEYS_ENCODED:
-                keys = [decode_key(key) for key in keys]
-        except (msgspec.MsgspecError, ValueError, IndexError) as error:
+            keys = decode_keys(self._kind, self._keys)
+        except ValueError as error:
             raise damaged(self._ref.name, f"has keys of state '{table.name}' that are none") from error
         try:
             values = decoder.decode(self._values)

@@ -46,7 +46,7 @@ def shape(value: object) -> object:
 def test_plain_values_come_back_with_their_types(values):
     codec = ValueCodec(None, "here")
     encoded = codec.encode(values)
-    codec.verify(encoded)
+    assert codec.verify(encoded) == values
     assert [shape(value) for value in codec.decode(encoded)] == [shape(value) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Columns of a block on their way into msgpack."""
+"""Columns on their way into msgpack."""
 
 from __future__ import annotations
 
