@@ -164,6 +164,19 @@ class EdgeName:
         return f"from step '{self.origin}'{tag} to input {self.input} of step '{self.target}'"
 
 
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class ChannelId:
+    """A channel of an attempt: from a subtask at the one end of an edge to one at the other."""
+
+    edge: int
+    """Index of the edge in the plan, which is the same in every worker."""
+    producer: int
+    consumer: int
+
+    def __str__(self) -> str:
+        return f"channel {self.producer} to {self.consumer} of edge {self.edge}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRef:
     """A finished file of a checkpoint: its name under the store's root, its size and its SHA-256."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from itertools import islice
 
+from processor.channels.queue import ElementQueue
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element
 
@@ -18,8 +17,7 @@ class MemoryChannel:
     """
 
     def __init__(self, batches_max: int) -> None:
-        self._elements: deque[Element] = deque()
-        self._barriers: deque[Barrier] = deque()
+        self._queue: ElementQueue[Element] = ElementQueue()
         self._batches_max = batches_max
         self._batches = 0
 
@@ -29,28 +27,19 @@ class MemoryChannel:
     def send(self, element: Element) -> None:
         if isinstance(element, Batch):
             self._batches += 1
-        elif isinstance(element, Barrier):
-            self._barriers.append(element)
-        self._elements.append(element)
+        self._queue.put(element)
 
     def peek(self) -> Element | None:
-        return self._elements[0] if self._elements else None
+        return self._queue.front()
 
     def take(self) -> Element:
-        element = self._elements.popleft()
+        element = self._queue.pop()
         if isinstance(element, Batch):
             self._batches -= 1
-        elif isinstance(element, Barrier):
-            self._barriers.popleft()
         return element
 
     def barriers(self) -> Sequence[Barrier]:
-        return self._barriers
+        return self._queue.barriers()
 
     def overtake(self, barrier: Barrier) -> tuple[Element, ...]:
-        # By identity: a batch may hold values whose comparison is anything.
-        place = next(i for i, element in enumerate(self._elements) if element is barrier)
-        in_front = tuple(islice(self._elements, place))
-        del self._elements[place]
-        self._barriers.remove(barrier)
-        return in_front
+        return self._queue.pull(barrier)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from processor.contracts.connection import Connection
-from processor.ids import Attempt, WorkerId
+from processor.ids import Attempt, Incarnation, WorkerId
 
 
 class Peers(Protocol):
@@ -18,8 +18,8 @@ class Peers(Protocol):
         """Where the others reach this worker, such as ``unix:/path`` or ``tcp:host:port``."""
         ...
 
-    def connect(self, attempt: Attempt, addresses: Mapping[WorkerId, str]) -> None:
-        """Begin to connect with every worker named, for this attempt alone; connections of earlier ones end.
+    def connect(self, incarnation: Incarnation, attempt: Attempt, addresses: Mapping[WorkerId, str]) -> None:
+        """Begin to connect with every other worker named, for this attempt alone; connections of earlier ones end.
 
         Whoever comes with a newer attempt waits until it is connected here; with an older one, is turned away (R21).
         """

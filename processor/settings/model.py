@@ -194,7 +194,12 @@ class RuntimeSettings(Section):
         default=16,
         ge=1,
         le=10_000,
-        description="Batches waiting between two subtasks before the producer waits.",
+        description="Batches waiting between two subtasks of one worker before the producer waits.",
+    )
+    channel_bytes_max: Annotated[Size, at_least_bytes(2**14)] = Field(
+        default=2**20,
+        description="Bytes on their way between two subtasks of different workers before the producer waits. Soft by "
+        "what one step of the producer emits.",
     )
     elements_per_turn: int = Field(
         default=8,

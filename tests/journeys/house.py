@@ -120,7 +120,7 @@ class House:
     def waiting(self, producer: int, consumer: int) -> list[Any]:
         """What waits in a channel, in short form: texts of words, times of watermarks, barriers."""
         found = []
-        for element in list(self.channel(producer, consumer)._elements):
+        for element in list(self.channel(producer, consumer)._queue._elements):
             told = short(element)
             found.append([word.text for word in told] if isinstance(told, list) else told)
         return found
