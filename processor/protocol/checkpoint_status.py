@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from processor.invariant import invariant
+from processor.protocol.state_table import State, StateTable
 
 
 class CheckpointStatus(StrEnum):
@@ -24,32 +24,32 @@ class CheckpointStatus(StrEnum):
     """The attempt ended first. What was decided of it the next attempt publishes."""
 
 
-_FOLLOWS: dict[CheckpointStatus, frozenset[CheckpointStatus]] = {
-    CheckpointStatus.PREPARING: frozenset(
-        {CheckpointStatus.PENDING, CheckpointStatus.GIVEN_UP, CheckpointStatus.LEFT}
-    ),
-    CheckpointStatus.PENDING: frozenset(
-        {CheckpointStatus.COMPLETE, CheckpointStatus.GIVEN_UP, CheckpointStatus.LEFT}
-    ),
-    CheckpointStatus.COMPLETE: frozenset({CheckpointStatus.DECIDING, CheckpointStatus.LEFT}),
-    CheckpointStatus.DECIDING: frozenset({CheckpointStatus.PUBLISHING, CheckpointStatus.LEFT}),
-    CheckpointStatus.PUBLISHING: frozenset({CheckpointStatus.COMPLETED, CheckpointStatus.LEFT}),
-    CheckpointStatus.COMPLETED: frozenset(),
-    CheckpointStatus.GIVEN_UP: frozenset(),
-    CheckpointStatus.LEFT: frozenset(),
-}
+_CHECKPOINT = StateTable(
+    "checkpoint",
+    CheckpointStatus.PREPARING,
+    {
+        CheckpointStatus.PREPARING: (
+            CheckpointStatus.PENDING,
+            CheckpointStatus.GIVEN_UP,
+            CheckpointStatus.LEFT,
+        ),
+        CheckpointStatus.PENDING: (
+            CheckpointStatus.COMPLETE,
+            CheckpointStatus.GIVEN_UP,
+            CheckpointStatus.LEFT,
+        ),
+        CheckpointStatus.COMPLETE: (CheckpointStatus.DECIDING, CheckpointStatus.LEFT),
+        CheckpointStatus.DECIDING: (CheckpointStatus.PUBLISHING, CheckpointStatus.LEFT),
+        CheckpointStatus.PUBLISHING: (CheckpointStatus.COMPLETED, CheckpointStatus.LEFT),
+        CheckpointStatus.COMPLETED: (),
+        CheckpointStatus.GIVEN_UP: (),
+        CheckpointStatus.LEFT: (),
+    },
+)
 
 
-class CheckpointState:
-    """Where one checkpoint is. What is not in the table can't happen, so it ends exactly once."""
+class CheckpointState(State[CheckpointStatus]):
+    """Where one checkpoint is. Its ends have nothing behind them, so it ends exactly once."""
 
     def __init__(self) -> None:
-        self.status = CheckpointStatus.PREPARING
-
-    def to(self, status: CheckpointStatus) -> None:
-        invariant(status in _FOLLOWS[self.status], f"a {self.status} checkpoint does not become {status}")
-        self.status = status
-
-    @property
-    def over(self) -> bool:
-        return not _FOLLOWS[self.status]
+        super().__init__(_CHECKPOINT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from processor.invariant import invariant
+from processor.protocol.state_table import State, StateTable
 
 
 class JobStatus(StrEnum):
@@ -20,36 +20,38 @@ class JobStatus(StrEnum):
     FAILED = "failed"
 
 
-_FOLLOWS: dict[JobStatus, frozenset[JobStatus]] = {
-    JobStatus.CREATED: frozenset({JobStatus.RECOVERING, JobStatus.FAILED}),
-    JobStatus.RECOVERING: frozenset(
-        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.STOPPED, JobStatus.FINISHED}
-    ),
-    JobStatus.RUNNING: frozenset(
-        {JobStatus.STOPPING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.FINISHED}
-    ),
-    JobStatus.STOPPING: frozenset(
-        {JobStatus.RUNNING, JobStatus.STOPPED, JobStatus.FINISHED, JobStatus.FAILING, JobStatus.FENCED}
-    ),
-    JobStatus.FAILING: frozenset({JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED}),
-    JobStatus.RESTARTING: frozenset({JobStatus.RECOVERING, JobStatus.STOPPED}),
-    JobStatus.FINISHED: frozenset(),
-    JobStatus.STOPPED: frozenset(),
-    JobStatus.FENCED: frozenset(),
-    JobStatus.FAILED: frozenset(),
-}
+_JOB = StateTable(
+    "job",
+    JobStatus.CREATED,
+    {
+        JobStatus.CREATED: (JobStatus.RECOVERING, JobStatus.FAILED),
+        JobStatus.RECOVERING: (
+            JobStatus.RUNNING,
+            JobStatus.FAILING,
+            JobStatus.FENCED,
+            JobStatus.STOPPED,
+            JobStatus.FINISHED,
+        ),
+        JobStatus.RUNNING: (JobStatus.STOPPING, JobStatus.FAILING, JobStatus.FENCED, JobStatus.FINISHED),
+        JobStatus.STOPPING: (
+            JobStatus.RUNNING,
+            JobStatus.STOPPED,
+            JobStatus.FINISHED,
+            JobStatus.FAILING,
+            JobStatus.FENCED,
+        ),
+        JobStatus.FAILING: (JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED),
+        JobStatus.RESTARTING: (JobStatus.RECOVERING, JobStatus.STOPPED),
+        JobStatus.FINISHED: (),
+        JobStatus.STOPPED: (),
+        JobStatus.FENCED: (),
+        JobStatus.FAILED: (),
+    },
+)
 
 
-class JobState:
-    """Where a job is. What is not in the table can't happen."""
+class JobState(State[JobStatus]):
+    """Where a job is."""
 
     def __init__(self) -> None:
-        self.status = JobStatus.CREATED
-
-    def to(self, status: JobStatus) -> None:
-        invariant(status in _FOLLOWS[self.status], f"a {self.status} job does not become {status}")
-        self.status = status
-
-    @property
-    def over(self) -> bool:
-        return not _FOLLOWS[self.status]
+        super().__init__(_JOB)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from processor.ids import SubtaskId
-from processor.invariant import invariant
+from processor.protocol.state_table import StateTable
 
 
 class SubtaskStatus(StrEnum):
@@ -17,11 +17,15 @@ class SubtaskStatus(StrEnum):
     """All its inputs have ended. It stays: it still has a part in checkpoints (R9)."""
 
 
-_FOLLOWS: dict[SubtaskStatus, frozenset[SubtaskStatus]] = {
-    SubtaskStatus.STARTING: frozenset({SubtaskStatus.RUNNING}),
-    SubtaskStatus.RUNNING: frozenset({SubtaskStatus.ENDED}),
-    SubtaskStatus.ENDED: frozenset(),
-}
+_SUBTASK = StateTable(
+    "subtask",
+    SubtaskStatus.STARTING,
+    {
+        SubtaskStatus.STARTING: (SubtaskStatus.RUNNING,),
+        SubtaskStatus.RUNNING: (SubtaskStatus.ENDED,),
+        SubtaskStatus.ENDED: (),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,7 @@ class SubtaskStates:
     def __init__(self, subtasks: frozenset[SubtaskId], start_timeout_ms: int) -> None:
         self.all = subtasks
         self._start_timeout_ms = start_timeout_ms
-        self._status = dict.fromkeys(sorted(subtasks), SubtaskStatus.STARTING)
+        self._status = dict.fromkeys(sorted(subtasks), _SUBTASK.first)
         self._starting = set(subtasks)
         self._backlog: set[SubtaskId] = set()
         self._deadline_ms: int | None = None
@@ -100,9 +104,7 @@ class SubtaskStates:
         return ", ".join(str(subtask) for subtask in sorted(self._starting))
 
     def _to(self, subtask: SubtaskId, status: SubtaskStatus) -> None:
-        before = self._status[subtask]
-        invariant(status in _FOLLOWS[before], f"a {before} subtask does not become {status}")
-        self._status[subtask] = status
+        self._status[subtask] = _SUBTASK.step(self._status[subtask], status)
 
     def _of(self, chosen: Callable[[SubtaskStatus], bool]) -> frozenset[SubtaskId]:
         return frozenset(subtask for subtask, status in self._status.items() if chosen(status))

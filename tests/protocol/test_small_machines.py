@@ -1,4 +1,4 @@
-"""The small machines: pacing, failures in a row, restarts, states of a job, one subtask's part."""
+"""The small machines: pacing, states of subtasks, failures in a row, one subtask's part."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from processor.errors import EngineBug
 from processor.ids import CheckpointId, StepName, SubtaskId
-from processor.protocol.checkpoint_status import CheckpointState, CheckpointStatus
 from processor.protocol.failure_manager import FailureManager, GivenUp
-from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.pacing import Pacing, PacingPolicy
 from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
@@ -129,35 +127,7 @@ def test_a03_whatever_the_backlog_two_are_never_closer_than_the_interval(changes
     assert slots == sorted(set(slots)), "at most one for each multiple of the interval"
 
 
-# --- states of subtasks and checkpoints (A5, A6)
-
-
-def test_a06_what_is_not_in_the_table_of_a_checkpoint_cannot_happen():
-    states = list(CheckpointStatus)
-    ways = {state: CheckpointState() for state in states}
-    way_to = {
-        CheckpointStatus.PREPARING: [],
-        CheckpointStatus.PENDING: [CheckpointStatus.PENDING],
-        CheckpointStatus.COMPLETE: [CheckpointStatus.PENDING, CheckpointStatus.COMPLETE],
-    }
-    way_to[CheckpointStatus.DECIDING] = [*way_to[CheckpointStatus.COMPLETE], CheckpointStatus.DECIDING]
-    way_to[CheckpointStatus.PUBLISHING] = [*way_to[CheckpointStatus.DECIDING], CheckpointStatus.PUBLISHING]
-    way_to[CheckpointStatus.COMPLETED] = [*way_to[CheckpointStatus.PUBLISHING], CheckpointStatus.COMPLETED]
-    way_to[CheckpointStatus.GIVEN_UP] = [CheckpointStatus.GIVEN_UP]
-    way_to[CheckpointStatus.LEFT] = [CheckpointStatus.LEFT]
-    for state, way in way_to.items():
-        for step in way:
-            ways[state].to(step)
-        assert ways[state].status is state
-    over = {state for state in states if ways[state].over}
-    assert over == {CheckpointStatus.COMPLETED, CheckpointStatus.GIVEN_UP, CheckpointStatus.LEFT}
-    for ended in over:
-        for state in states:
-            with pytest.raises(EngineBug):
-                ways[ended].to(state)
-    for decided in (CheckpointStatus.DECIDING, CheckpointStatus.PUBLISHING):
-        with pytest.raises(EngineBug):
-            ways[decided].to(CheckpointStatus.GIVEN_UP)
+# --- states of subtasks (A5)
 
 
 def test_a05_a_subtask_that_has_ended_has_run_and_stays_in_the_plan():
@@ -186,7 +156,7 @@ def test_a03_a_subtask_that_has_ended_reads_no_backlog():
     assert not states.backlog
 
 
-# --- failures (A16) and restarts (D2)
+# --- failures of checkpoints (A16)
 
 
 def test_a16_failures_before_and_after_the_barriers_are_kept_apart_and_count_together():
@@ -212,6 +182,9 @@ def test_a16_one_failure_more_than_tolerated_in_a_row_is_too_many(tolerated):
     assert failures.failed(GivenUp.DECLINED)
 
 
+# --- restarts (D2)
+
+
 def strategy() -> RestartStrategy:
     return RestartStrategy(FixedDelay(restarts_max=2, delay_ms=70, reset_after_ms=1_000))
 
@@ -235,52 +208,6 @@ def test_one_that_ran_short_or_published_nothing_does_not(ran_ms, progressed):
     restarts = strategy()
     failed = [restarts.failed(ran_ms=ran_ms, progressed=progressed) for _ in range(3)]
     assert failed == [70, 70, None]
-
-
-# --- states of a job (D3)
-
-LIVES = [
-    "recovering running stopping stopped",
-    "recovering running stopping running failing restarting recovering running finished",
-    "recovering failing failed",
-    "recovering fenced",
-    "recovering running fenced",
-    "recovering running stopping failing restarting recovering stopped",
-    "recovering running failing restarting recovering finished",
-    "recovering failing stopped",
-    "failed",
-]
-
-
-@pytest.mark.parametrize("life", LIVES)
-def test_lives_of_a_job(life):
-    state = JobState()
-    for name in life.split():
-        assert not state.over
-        state.to(JobStatus(name))
-    assert state.over
-
-
-@pytest.mark.parametrize("over", ["stopped", "finished", "fenced", "failed"])
-def test_a_job_that_is_over_becomes_nothing_else(over):
-    life = next(life for life in LIVES if life.endswith(over))
-    for status in JobStatus:
-        state = JobState()
-        for name in life.split():
-            state.to(JobStatus(name))
-        with pytest.raises(EngineBug, match="does not become"):
-            state.to(status)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [("", "running"), ("recovering", "stopping"), ("recovering running", "restarting")]
-)
-def test_what_is_not_in_the_table_cannot_happen(before, after):
-    state = JobState()
-    for name in before.split():
-        state.to(JobStatus(name))
-    with pytest.raises(EngineBug, match=f"does not become {after}"):
-        state.to(JobStatus(after))
 
 
 # --- a subtask's part (A11, R24, R26)
