@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +13,10 @@ from processor.cli.reporting import reporting
 
 if TYPE_CHECKING:
     from processor.contracts.job_control import JobStatus
+    from processor.protocol.failure_history import AttemptFailure
+
+FAILURES_SHOWN: Final = 3
+"""The newest; ``--json`` has all that are remembered."""
 
 
 def status(
@@ -51,7 +57,31 @@ def status_text(now: JobStatus) -> str:
         rows.append(("waiting for", now.waiting_for))
     for step, counters in now.counters.items():
         rows += [(f"{step or 'job'}: {name.replace('_', ' ')}", f"{n:,}") for name, n in counters.items()]
-    return "\n".join(aligned(rows))
+    told = ["\n".join(aligned(rows))]
+    if now.failures:
+        told.append("\n".join(_failures(now.failures)))
+    return "\n\n".join(told)
+
+
+def _failures(failures: Sequence[AttemptFailure]) -> Iterator[str]:
+    """The newest few, each in two or three lines."""
+    from processor.telemetry.error_text import printable
+
+    shown = failures[:FAILURES_SHOWN]
+    yield f"newest failures ({len(shown)} of {len(failures)}):"
+    for failure in shown:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(failure.at_ms / 1_000))
+        began = (
+            "before it began" if failure.checkpoint is None else f"began at checkpoint {failure.checkpoint}"
+        )
+        attempt = "no attempt yet" if failure.attempt is None else f"attempt {failure.attempt}"
+        gained = "" if failure.progressed else ", published nothing"
+        yield f"  {when}  {attempt}, {began}{gained}, ran {_spent(failure.ran_ms)}"
+        place = failure.place()
+        kind = f"{failure.error} ({failure.cause})" if failure.cause else failure.error
+        yield "    " + printable(f"{kind}{f', {place}' if place else ''}: {failure.text}")
+        if failure.again:
+            yield "    " + printable(failure.outlook())
 
 
 def _number(checkpoint: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from processor.contracts.checkpoint_view import CheckpointsView
 from processor.ids import CheckpointId, JobName
+from processor.protocol.failure_history import AttemptFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class JobStatus:
     """What holds up checkpoints, such as a sink cluster that cannot be reached (R13); "" when nothing."""
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Every other counter of this process by step and name, such as ``records_skipped``."""
+    failures: tuple[AttemptFailure, ...] = ()
+    """Of its attempts in this process, newest first; those of long ago are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

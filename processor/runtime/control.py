@@ -11,6 +11,7 @@ from processor.contracts.clock import Clock
 from processor.contracts.job_control import JobStatus, Outcome
 from processor.ids import CheckpointId, JobName
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
+from processor.protocol.failure_history import AttemptFailure
 from processor.protocol.job_status import JobState
 from processor.protocol.messages import CheckpointKind
 from processor.runtime.attempt import RunningAttempt
@@ -46,6 +47,8 @@ class Control:
         self._asked: deque[Asked] = deque()
         self.attempt: RunningAttempt | None = None
         self.restarts = 0
+        self.failures: tuple[AttemptFailure, ...] = ()
+        """Of its attempts, newest first."""
 
     def status(self) -> JobStatus:
         attempt = self.attempt
@@ -67,6 +70,7 @@ class Control:
             if coordinator is not None
             else "",
             counters=counted.by_step(but=("records_in", "records_out")),
+            failures=self.failures,
         )
 
     def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:

@@ -9,13 +9,15 @@ from processor.contracts.job_control import Outcome
 from processor.errors import Fenced, ProcessorError, Response
 from processor.ids import Attempt
 from processor.protocol.entries import CheckpointEntry
+from processor.protocol.failure_history import AttemptFailure, FailureHistory, failure_of
 from processor.protocol.job_status import JobState, JobStatus
 from processor.protocol.messages import CheckpointKind
-from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
+from processor.protocol.restart_strategy import DRAWN_BELOW, AttemptEnd, RestartStrategy
 from processor.runtime.attempt import AttemptParts, RunningAttempt
 from processor.runtime.control import Asked, Control
 from processor.runtime.driver import Ended
 from processor.runtime.progress import ProgressTeller
+from processor.runtime.restart_policy import restart_policy
 from processor.runtime.start_options import StartOptions
 
 EXIT_GRACE_PASSED = 75
@@ -49,11 +51,8 @@ class Listening(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failed:
     error: BaseException
-    progressed: bool
-    """It published a checkpoint of its own."""
-    ran_ms: int
-    attempt: Attempt | None
-    """None when it failed before it had recovered."""
+    failure: AttemptFailure
+    """What is kept of it."""
 
 
 class Supervisor:
@@ -64,14 +63,8 @@ class Supervisor:
         self._say = parts.say
         self._state = state
         self._control = control
-        runtime = parts.settings.runtime
-        self._strategy = RestartStrategy(
-            FixedDelay(
-                restarts_max=runtime.restart_attempts,
-                delay_ms=runtime.restart_delay,
-                reset_after_ms=runtime.restart_reset_after,
-            )
-        )
+        self._strategy = RestartStrategy(restart_policy(parts.settings.runtime.restart))
+        self._failures = FailureHistory()
         self._stop_deadline_ms: int | None = None
         self._stop_again_ms = 0
         self._attempts: set[Attempt] = set()
@@ -95,30 +88,42 @@ class Supervisor:
                 self._state.to(JobStatus.FENCED)
                 self._say.info("stopped: a newer attempt of this job runs", why=str(outcome.error))
                 return 0
-            if outcome.attempt is not None:
-                self._attempts.add(outcome.attempt)
+            failure = self._remembered(outcome.failure)
             self._state.to(JobStatus.FAILING)
             if signals.asked:
                 self._state.to(JobStatus.STOPPED)
                 self._say.warning("ended while stopping; the next start goes on from the newest checkpoint")
                 return EXIT_GRACE_PASSED
-            delay_ms = self._delay(outcome)
+            delay_ms = self._delay(failure)
             if delay_ms is None:
                 self._state.to(JobStatus.FAILED)
                 raise outcome.error
             self._control.restarts = self._strategy.restarts
             self._state.to(JobStatus.RESTARTING)
             self._say.warning("the attempt failed; starting another", error=outcome.error, delay_ms=delay_ms)
+            if failure.again:
+                self._say.warning(failure.outlook(), attempt=failure.attempt, checkpoint=failure.checkpoint)
             signals.wait(delay_ms)
             # A rewind was done by the first attempt, or is done again by its token (R3).
 
-    def _delay(self, failed: _Failed) -> int | None:
-        error = failed.error
-        if not isinstance(error, Exception):
+    def _remembered(self, failure: AttemptFailure) -> AttemptFailure:
+        if failure.attempt is not None:
+            self._attempts.add(failure.attempt)
+        told = self._failures.add(failure)
+        self._control.failures = self._failures.newest_first()
+        return told
+
+    def _delay(self, failure: AttemptFailure) -> int | None:
+        if failure.response not in _RESTARTED:
             return None
-        if isinstance(error, ProcessorError) and error.response not in _RESTARTED:
-            return None
-        return self._strategy.failed(ran_ms=failed.ran_ms, progressed=failed.progressed)
+        return self._strategy.failed(
+            AttemptEnd(
+                now_ms=self._parts.clock.monotonic_ms(),
+                ran_ms=failure.ran_ms,
+                progressed=failure.progressed,
+                drawn=self._parts.chance.below(DRAWN_BELOW),
+            )
+        )
 
     def _attempt(self, options: StartOptions, signals: AskedToStop, socket: Listening) -> int | _Failed:
         attempt = RunningAttempt(self._parts)
@@ -132,16 +137,22 @@ class Supervisor:
             ended = self._loop(attempt, signals)
             return self._end(attempt, ended)
         except BaseException as error:
-            driver = attempt.driver
-            return _Failed(
-                error=_as_fenced(error) if attempt.superseded() else error,
-                progressed=driver is not None and driver.checkpoints > 0,
-                ran_ms=self._parts.clock.monotonic_ms() - started_ms,
-                attempt=attempt.attempt,
-            )
+            return self._failed(attempt, _as_fenced(error) if attempt.superseded() else error, started_ms)
         finally:
             self._control.attempt = None
             self._close(attempt)
+
+    def _failed(self, attempt: RunningAttempt, error: BaseException, started_ms: int) -> _Failed:
+        clock, driver, recovered = self._parts.clock, attempt.driver, attempt.recovered
+        failure = failure_of(
+            error,
+            at_ms=clock.wall_ms(),
+            attempt=attempt.attempt,
+            checkpoint=recovered.checkpoint if recovered is not None else None,
+            progressed=driver is not None and driver.checkpoints > 0,
+            ran_ms=clock.monotonic_ms() - started_ms,
+        )
+        return _Failed(error=error, failure=failure)
 
     def _stop_decided(self, attempt: RunningAttempt) -> bool:
         """Whether an attempt before, of this same run, has decided to stop: that is published now, and all that

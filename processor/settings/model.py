@@ -13,13 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from processor.ids import MAX_PARALLELISM_LIMIT
 from processor.settings.location import StoreLocation
+from processor.settings.restart import RestartSettings
 from processor.settings.section import Section
 from processor.settings.stores import StoreSettings
-from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
+from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms, duration_text
 
 CONCURRENT_CHECKPOINTS_LIMIT = 16
 """Each holds what changed since the newest decided one, and its outboxes."""
@@ -224,15 +225,21 @@ class RuntimeSettings(Section):
         description="After SIGTERM or Ctrl-C: time for a last checkpoint and its publishing before the job "
         "ends all the same. Nothing is lost then; the next start goes on from the checkpoint before.",
     )
-    restart_attempts: int = Field(
-        default=10,
-        ge=0,
-        description="Failures in a row after which the job ends with the last one's exit code.",
+    restart: RestartSettings = Field(default_factory=RestartSettings, description="What follows a failure.")
+    heartbeat_interval: Annotated[Duration, at_least_ms(10)] = Field(
+        default=1_000,
+        description="How often a worker in a process of its own says that it is there.",
     )
-    restart_delay: Duration = Field(default=1_000, description="Wait between a failure and the restart.")
-    restart_reset_after: Annotated[Duration, at_least_ms(1_000)] = Field(
-        default=600_000,
-        description="Running this long without a failure sets the count of failures back to 0.",
+    heartbeat_timeout: Annotated[Duration, at_least_ms(100)] = Field(
+        default=30_000,
+        description="A worker that is silent for this long is lost: it is ended, and the job restarts. One whose "
+        "process dies is missed at once. At least two intervals.",
+    )
+    hang_timeout: Annotated[Duration, at_least_ms(100)] = Field(
+        default=300_000,
+        description="A worker that is heard, but is in one call for this long, hangs: it is ended, and the job "
+        "restarts. After half of it the log says where it stands. Longer than heartbeat_timeout, and than any call "
+        "of the job's own functions may take.",
     )
     discovery_interval: Annotated[Duration, at_least_ms(100)] = Field(
         default=10_000, description="How often sources look for new partitions."
@@ -240,6 +247,20 @@ class RuntimeSettings(Section):
     idle_wait: Annotated[Duration, at_least_ms(1)] = Field(
         default=50, description="Longest wait for a first record while there is nothing else to do."
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RuntimeSettings:
+        if self.heartbeat_timeout < 2 * self.heartbeat_interval:
+            raise ValueError(
+                f"heartbeat_timeout {duration_text(self.heartbeat_timeout)} is less than two of heartbeat_interval "
+                f"{duration_text(self.heartbeat_interval)}: one that is late would count as lost"
+            )
+        if self.hang_timeout <= self.heartbeat_timeout:
+            raise ValueError(
+                f"hang_timeout {duration_text(self.hang_timeout)} is not longer than heartbeat_timeout "
+                f"{duration_text(self.heartbeat_timeout)}: one that was stopped for a moment would count as hanging"
+            )
+        return self
 
 
 class LogSettings(Section):

@@ -13,6 +13,7 @@ from processor.plan.graph import Step
 from processor.runtime.start_options import StartOptions
 from processor.settings.location import local
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
+from processor.settings.restart import RestartSettings, RestartStrategyName
 from processor.simulation.case import PARTS, Case, Input
 from processor.simulation.chaos import Chaos
 from processor.simulation.clock import WallClock
@@ -293,9 +294,7 @@ class Simulation:
                 "channel_batches_max": chance.choice((1, 2, 16)),
                 "outbox_bytes_max": chance.choice((600, 4_000, 2**20)),
                 "grace_period": 30_000,
-                "restart_attempts": chance.choice((0, 3, 10)),
-                "restart_delay": chance.choice((50, 500)),
-                "restart_reset_after": 10_000,
+                "restart": self._restart(chance.choice((0, 3, 10)), chance.choice((50, 500))),
                 "discovery_interval": chance.choice((300, 3_000)),
                 "idle_wait": chance.choice((10, 40)),
                 **self.case.runtime,
@@ -303,3 +302,25 @@ class Simulation:
         )
         plugins: dict[str, Any] = {name: system.settings for name, system in self.systems.items()}
         return Settings(checkpoint=checkpoint, runtime=runtime, plugins=plugins)
+
+    def _restart(self, attempts: int, delay_ms: int) -> RestartSettings:
+        strategy = self.world.chance("settings of restarts").choice(
+            (
+                RestartStrategyName.FIXED_DELAY,
+                RestartStrategyName.FIXED_DELAY,
+                RestartStrategyName.FAILURE_RATE,
+                RestartStrategyName.EXPONENTIAL_DELAY,
+            )
+        )
+        return RestartSettings().model_copy(
+            update={
+                "strategy": strategy,
+                "attempts": attempts,
+                "delay": delay_ms,
+                "delay_max": 2_000,
+                "jitter": 0.5,
+                "reset_after": 10_000,
+                "failures_max": max(1, attempts),
+                "interval": 10_000,
+            }
+        )

@@ -14,6 +14,7 @@ from processor.operators.outbox_sink import OutboxSink
 from processor.plan.graph import Edge, JobGraph, Step
 from processor.records.batch import Key
 from processor.runtime.start_options import StartOptions
+from processor.settings.restart import RestartSettings, RestartStrategyName
 from processor.simulation.case import Case
 from processor.simulation.faults import Faults
 from processor.simulation.operator import Operator, run_and_stop
@@ -66,7 +67,7 @@ class RunningJob:
                 script=run_and_stop,
                 audits=(),
                 parallelism=parallelism,
-                runtime={"restart_attempts": 0, **bounds},
+                runtime={"restart": RestartSettings(strategy=RestartStrategyName.NONE), **bounds},
             ),
             seed,
             Faults.none(),

@@ -40,7 +40,7 @@ CHECKPOINTS_MAX = 8
 POLLS_BEFORE = 24
 """A checkpoint is asked for: enough for some records to be waiting."""
 _CHECKPOINT = {"retained": 3, "unaligned": True, "alignment_timeout": "0ms", "interval": "10m"}
-_RUNTIME = {"restart_attempts": 0, "elements_per_turn": 1}
+_RUNTIME = {"restart": {"strategy": "none"}, "elements_per_turn": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

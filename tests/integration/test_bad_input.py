@@ -124,7 +124,7 @@ def test_no_broker(kafka: str, tmp_path: Path) -> None:
     settings = {
         "kafka.main.bootstrap_servers": nobody,
         "kafka.main.request_timeout": "2s",
-        "runtime.restart_attempts": "0",
+        "runtime.restart.strategy": "none",
     }
     scenario = small(kafka, tmp_path, "strict_numbers").with_settings(settings)
     refused(scenario, Unavailable.exit_code, "'main'", "bootstrap_servers", "Start the brokers")
@@ -225,7 +225,7 @@ def test_no_rights(guarded: tuple[str, str], tmp_path: Path) -> None:
             "kafka.main.security.username": "worker",
             "kafka.main.security.password_file": str(secret),
             "kafka.main.request_timeout": "5s",
-            "runtime.restart_attempts": "0",
+            "runtime.restart.strategy": "none",
         }
     )
     refused(scenario, ExternalRefusal.exit_code, "step 'read'", f"'{scenario.topic_in}'", "Read")

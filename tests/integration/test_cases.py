@@ -396,7 +396,7 @@ def test_case_51_falsy_keys_are_keys_and_none_goes_by_policy(kafka: str, tmp_pat
 
 
 def test_case_55_a_record_that_always_raises_stops_the_job_before_it(kafka: str, tmp_path: Path) -> None:
-    settings = {"runtime.restart_attempts": "3"}
+    settings = {"runtime.restart.attempts": "3"}
     scenario = small(kafka, tmp_path, "refuses_five", settings=settings)
     scenario.put(as_json(range(1, 9)))
     code, said = ended_with(scenario, "job")
@@ -441,7 +441,7 @@ def test_case_60_a_broker_gone_for_a_while(private_kafka: BrokerProcess, tmp_pat
         "kafka.main.publish_timeout": "2s",
         "kafka.main.transaction_timeout": "5s",
         "checkpoint.publish_timeout": "4s",
-        "runtime.restart_attempts": "100",
+        "runtime.restart.attempts": "100",
     }
     scenario = small(private_kafka.bootstrap, tmp_path / "job", "numbers", settings=settings)
     scenario.put(as_json(range(50)))
@@ -463,7 +463,7 @@ def test_case_60_a_broker_gone_for_a_while(private_kafka: BrokerProcess, tmp_pat
 
 
 def test_case_54_a_record_that_cannot_be_decoded_stops_the_job_by_name(kafka: str, tmp_path: Path) -> None:
-    settings = {"runtime.restart_attempts": "0"}
+    settings = {"runtime.restart.strategy": "none"}
     scenario = small(kafka, tmp_path, "strict_numbers", settings=settings)
     scenario.put([*as_json(range(3)), b"no number", *as_json(range(3, 6))])
     code, said = ended_with(scenario, "job")

@@ -35,7 +35,7 @@ SHORT = {
     "kafka.main.take_over_timeout": "1s",
     "kafka.main.marker_timeout": "1s",
     "kafka.main.request_timeout": "2s",
-    "runtime.restart_attempts": "100",
+    "runtime.restart.attempts": "100",
 }
 FAILED_ATTEMPTS = 2
 """So many attempts must have given up before the broker is back."""

@@ -32,7 +32,7 @@ SHORT = {
     "kafka.main.transaction_timeout": "2s",
     "kafka.main.take_over_timeout": "1s",
     "kafka.main.marker_timeout": "1s",
-    "runtime.restart_attempts": "100",
+    "runtime.restart.attempts": "100",
 }
 
 

@@ -39,7 +39,7 @@ def made(kafka: str, folder: Path, job: str) -> Scenario:
         partitions_in=1,
         partitions_out=2,
         config_out=CONFIG_OUT,
-        settings={"runtime.restart_attempts": "0"},
+        settings={"runtime.restart.strategy": "none"},
     )
 
 

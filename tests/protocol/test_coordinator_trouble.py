@@ -116,7 +116,7 @@ def test_a01_an_id_is_never_given_twice_by_an_attempt():
 # --- late, doubled, unknown, of another attempt: results, never errors (A15)
 
 
-def test_r21_messages_of_another_attempt_do_nothing():
+def test_r21_d5_messages_of_another_attempt_do_nothing():
     rig = Rig()
     checkpoint = rig.start()
     snapshot = SubtaskSnapshot(subtask=READ)

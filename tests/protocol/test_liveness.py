@@ -23,7 +23,9 @@ class Watch:
         self.liveness.watch(ONE, self.now_ms)
         self.liveness.watch(TWO, self.now_ms)
 
-    def run(self, until_ms: int, *, one: int | None = 0, two: int | None = 0, heard: str = "12") -> list[Verdict]:
+    def run(
+        self, until_ms: int, *, one: int | None = 0, two: int | None = 0, heard: str = "12"
+    ) -> list[Verdict]:
         """``one``, ``two``: the age of each one's turn when it begins; it grows by itself if it is not 0."""
         found: list[Verdict] = []
         started_ms = self.now_ms

@@ -10,7 +10,6 @@ from processor.errors import EngineBug
 from processor.ids import CheckpointId, StepName, SubtaskId
 from processor.protocol.failure_manager import FailureManager, GivenUp
 from processor.protocol.pacing import Pacing, PacingPolicy
-from processor.protocol.restart_strategy import FixedDelay, RestartStrategy
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
 from processor.protocol.subtask_states import SubtaskStates
 
@@ -180,34 +179,6 @@ def test_a16_one_failure_more_than_tolerated_in_a_row_is_too_many(tolerated):
     for _ in range(tolerated):
         assert not failures.failed(GivenUp.DECLINED)
     assert failures.failed(GivenUp.DECLINED)
-
-
-# --- restarts (D2)
-
-
-def strategy() -> RestartStrategy:
-    return RestartStrategy(FixedDelay(restarts_max=2, delay_ms=70, reset_after_ms=1_000))
-
-
-def test_restarts_have_a_pause_and_a_number():
-    restarts = strategy()
-    failed = [restarts.failed(ran_ms=5, progressed=True) for _ in range(4)]
-    assert failed == [70, 70, None, None]
-    assert restarts.restarts == 2
-
-
-def test_an_attempt_that_ran_long_and_published_earns_the_full_number_again():
-    restarts = strategy()
-    for _ in range(9):
-        assert restarts.failed(ran_ms=1_000, progressed=True) == 70
-    assert restarts.restarts == 9
-
-
-@pytest.mark.parametrize(("ran_ms", "progressed"), [(999, True), (10**9, False)])
-def test_one_that_ran_short_or_published_nothing_does_not(ran_ms, progressed):
-    restarts = strategy()
-    failed = [restarts.failed(ran_ms=ran_ms, progressed=progressed) for _ in range(3)]
-    assert failed == [70, 70, None]
 
 
 # --- a subtask's part (A11, R24, R26)

@@ -85,6 +85,11 @@ PARTS: Mapping[str, str] = {
     "C6": "Ownership of what is restored from",
     "C7": "Replay",
     "C8": "Look inside, change, begin with state",
+    "D1": "Detection: an exception, a dead process, a lost heartbeat, a step that hangs",
+    "D2": "Restart strategies",
+    "D3": "States of jobs, subtasks and checkpoints are tables: what is not in them can't happen",
+    "D4": "Restore: the newest checkpoint or a savepoint, dealt out anew; its parent when it can't be read",
+    "D5": "Every restart is a new attempt, and nothing of an old one is accepted",
 }
 
 CASES: Mapping[str, str] = {
@@ -134,7 +139,7 @@ ALSO: Mapping[str, tuple[str, ...]] = {
 }
 """Tests whose names say something else, and that show a case all the same."""
 
-_PART = re.compile(r"_([abc])(\d\d?)(?=_|$)")
+_PART = re.compile(r"_([abcd])(\d\d?)(?=_|$)")
 _RULE = re.compile(r"_r(\d\d)(?:_to_r(\d\d))?(?=_|$)")
 _CASE = re.compile(r"_case_(\d\d)(?=_|$)")
 _LINE = re.compile(r"^- \[`(?P<file>[^`]+)`\]\([^)]*\): (?P<tests>.*)$")
@@ -196,7 +201,7 @@ def table() -> str:
         "## Rules of exactly-once",
         *_section(RULES, found),
         "",
-        "## Parts: barriers and the checkpoint coordinator (A), state (B), savepoints (C)",
+        "## Parts: barriers and the checkpoint coordinator (A), state (B), savepoints (C), recovery (D)",
         *_section(PARTS, found),
         "",
         "## Cases: faults that users of other stream processors reported",

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from processor.contracts.job_control import Outcome
-from processor.ids import CheckpointId, JobName
+from processor.errors import UserCodeError, Where
+from processor.ids import Attempt, CheckpointId, JobName, WorkerId
+from processor.protocol.failure_history import AttemptFailure, failure_of
 from processor.service.control_place import control_place
 from processor.service.control_socket import ControlSocket
 from processor.telemetry.log import get_log
-from tests.unit.service.fake_job import FakeJob
+from tests.unit.service.fake_job import STATUS, FakeJob
 
 
 @pytest.fixture
@@ -52,6 +56,48 @@ def test_status_is_name_and_value_a_line(ask, job):
 def test_status_for_programs_is_an_object(ask, job):
     told = json.loads(ask("status", "counts", "--json").stdout)
     assert (told["state"], told["last_checkpoint"], told["records_in"]) == ("RUNNING", 8, 1_234)
+
+
+def failed(number: int, **found: Any) -> AttemptFailure:
+    error = UserCodeError(
+        "the function raised ValueError: \x1b[2Jfive.",
+        remedy="Mend it.",
+        where=Where(step="check", split="in/0", offset=4),
+    )
+    error.__cause__ = ValueError("five")
+    told = failure_of(
+        error,
+        at_ms=1_000_000,
+        attempt=Attempt(number),
+        checkpoint=CheckpointId(7),
+        progressed=False,
+        ran_ms=61_500,
+    )
+    return replace(told, **found)
+
+
+def test_d3_status_tells_the_newest_failures_and_which_will_come_again(ask, job):
+    early = failed(1, attempt=None, checkpoint=None, worker=WorkerId(2))
+    job.now = replace(STATUS, failures=(failed(5, again=True), failed(4, progressed=True), early, failed(3)))
+    told = ask("status", "counts").stdout
+    assert "newest failures (3 of 4):" in told
+    _, newest, older, oldest = told.partition("newest failures")[2].split("\n  1970-")
+    assert "attempt 5, began at checkpoint 7, published nothing, ran 1m 1s" in newest
+    assert "UserCodeError (ValueError), step 'check', at in/0 offset 4: the function raised" in newest
+    assert "no restart will mend that. Mend it." in newest
+    assert "attempt 4, began at checkpoint 7, ran 1m 1s" in older
+    assert "no restart" not in older
+    assert "no attempt yet, before it began" in oldest
+    assert "offset 4, worker 2:" in oldest
+    assert "\x1b" not in told, "a record's content moves no cursor"
+
+
+def test_d3_programs_get_all_failures_that_are_remembered(ask, job):
+    job.now = replace(STATUS, failures=(failed(5, again=True), failed(4), failed(3), failed(2)))
+    told = json.loads(ask("status", "counts", "--json").stdout)["failures"]
+    assert [failure["attempt"] for failure in told] == [5, 4, 3, 2]
+    assert told[0]["where"] == {"step": "check", "split": "in/0", "offset": 4}
+    assert (told[0]["again"], told[0]["response"]) == (True, "restart-from-checkpoint")
 
 
 def test_c1_a_savepoint_is_made_where_the_asker_says_and_its_path_comes_last(ask, job, tmp_path):

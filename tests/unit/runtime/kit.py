@@ -110,8 +110,7 @@ class JobRun:
             runtime=RuntimeSettings(
                 **{
                     "parallelism": self.parallelism,
-                    "restart_delay": "0ms",
-                    "restart_attempts": 2,
+                    "restart": {"strategy": "fixed-delay", "delay": "0ms", "attempts": 2},
                     "idle_wait": "1ms",
                     "grace_period": "20s",
                     **self.runtime,

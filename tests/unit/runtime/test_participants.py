@@ -105,7 +105,9 @@ def test_a07_news_that_a_hook_does_not_want_are_no_failure(tmp_path):
 
 def test_a07_a_hook_that_keeps_too_much_is_refused_by_name(tmp_path):
     life = Life(data=bytes(HOOK_BYTES_MAX + 1))
-    run = hooked(tmp_path, life, checkpoint={"tolerated_failures": 0}, runtime={"restart_attempts": 0})
+    run = hooked(
+        tmp_path, life, checkpoint={"tolerated_failures": 0}, runtime={"restart": {"strategy": "none"}}
+    )
     with pytest.raises(Exception, match=f"hook 'version' took {HOOK_BYTES_MAX + 1} bytes"):
         run.run()
 
@@ -159,6 +161,6 @@ def test_a14_functions_hear_of_completed_checkpoints_once_each(tmp_path):
 def test_a14_a_function_that_fails_at_the_news_is_named(tmp_path):
     Told.completed, Told.fail = [], True
     source = ListSource({"lines/0": ["a"]})
-    run = JobRun(tmp_path, source=source, build=told_job, runtime={"restart_attempts": 0})
+    run = JobRun(tmp_path, source=source, build=told_job, runtime={"restart": {"strategy": "none"}})
     with pytest.raises(UserCodeError, match=r"on_completed of checkpoint \d+ raised ValueError: not now"):
         run.run()

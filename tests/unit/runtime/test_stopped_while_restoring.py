@@ -43,7 +43,7 @@ def test_case_23_a_stop_during_a_restore_loses_no_key(seed: Path, tmp_path: Path
         source=ListSource({"words/0": ["k0", "k1"]}, bounded=False),
         build=totals,
         backend={"backend": backend, "directory": tmp_path / "local"},
-        runtime={"restart_attempts": 0},
+        runtime={"restart": {"strategy": "none"}},
     )
 
     def end() -> None:

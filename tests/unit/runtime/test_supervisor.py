@@ -9,7 +9,7 @@ import pytest
 
 from processor.contracts.chance import Chance
 from processor.contracts.job_control import Outcome
-from processor.errors import JobError, LogConflict, SettingsError, Unavailable
+from processor.errors import JobError, LogConflict, SettingsError, Unavailable, UserCodeError, Where
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import Incarnation
 from processor.operators.aggregates import Count
@@ -97,7 +97,7 @@ def test_case_60_a_signal_takes_a_last_checkpoint_and_exits_0(tmp_path):
     assert run.out() == [*EXPECTED, b"D"], "nothing twice"
 
 
-def test_r01_every_restart_is_a_new_attempt_that_seals_first(tmp_path):
+def test_r01_d5_every_restart_is_a_new_attempt_that_seals_first(tmp_path):
     run = JobRun(tmp_path, source=bounded())
     run.faults = Once(FaultPoint.CUT_TAKEN, raising(Unavailable("the disk is gone")))
     assert run.run() == 0
@@ -119,7 +119,7 @@ def test_r01_every_restart_is_a_new_attempt_that_seals_first(tmp_path):
         FaultPoint.RECOVERY_OPENING,
     ],
 )
-def test_case_01_a_failure_at_any_point_loses_and_doubles_nothing(tmp_path, point):
+def test_case_01_d1_a_failure_at_any_point_loses_and_doubles_nothing(tmp_path, point):
     run = JobRun(tmp_path, source=bounded())
     run.faults = Once(point, raising(Unavailable(f"at {point}")))
     assert run.run() == 0
@@ -128,12 +128,51 @@ def test_case_01_a_failure_at_any_point_loses_and_doubles_nothing(tmp_path, poin
 
 
 def test_the_last_of_too_many_failures_is_raised(tmp_path):
-    run = JobRun(tmp_path, runtime={"restart_attempts": 2})
+    run = JobRun(tmp_path)
     run.source.on_poll = raising(Unavailable("the broker is away"))
     with pytest.raises(Unavailable, match="the broker is away"):
         run.run()
     assert run.state.status is JobStatus.FAILED
     assert run.control.restarts == 2
+
+
+def refuses_b(line: str) -> str:
+    if line == "b":
+        raise ValueError("no b, please")
+    return line
+
+
+def refusing(run: JobRun) -> Job:
+    job = Job("refusing")
+    job.read("read", run.source).map("check", refuses_b).write("out", MemorySink(run.outside))
+    return job
+
+
+def test_d2_d3_a_record_that_always_fails_is_named_as_such_in_log_and_status(tmp_path, caplog):
+    run = JobRun(tmp_path, build=refusing)
+    with pytest.raises(UserCodeError, match="no b, please"):
+        run.run()
+    failures = run.control.status().failures
+    assert [failure.attempt for failure in failures] == [3, 2, 1]
+    assert [failure.again for failure in failures] == [True, True, False]
+    newest = failures[0]
+    assert newest.where == Where(step="check", split="lines/0", offset=1)
+    assert (newest.error, newest.cause, newest.progressed) == ("UserCodeError", "ValueError", False)
+    restored = run.statistics.picture().restored
+    assert restored is not None
+    assert newest.checkpoint == restored.checkpoint
+    said = [record.getMessage() for record in caplog.records if "no restart will mend" in record.getMessage()]
+    assert len(said) == 1, "of the second attempt; the third ends the job with the error itself"
+    assert "step 'check', at lines/0 offset 1" in said[0]
+
+
+def test_d2_without_restarts_the_first_failure_ends_the_job(tmp_path):
+    run = JobRun(tmp_path, runtime={"restart": {"strategy": "none"}})
+    run.source.on_poll = raising(Unavailable("the broker is away"))
+    with pytest.raises(Unavailable):
+        run.run()
+    assert run.control.restarts == 0
+    assert len(run.control.status().failures) == 1
 
 
 def test_what_no_restart_can_mend_ends_the_job_at_once(tmp_path):

@@ -33,13 +33,14 @@ class FakeJob:
     def __init__(self, outcome: Outcome | None = None) -> None:
         self.outcome = outcome
         self.failure: Exception | None = None
+        self.now = STATUS
         self.statistics = CheckpointStatistics()
         self.asked: queue.SimpleQueue[tuple[str, str | None, Callable[[Outcome], None]]] = queue.SimpleQueue()
 
     def status(self) -> JobStatus:
         if self.failure is not None:
             raise self.failure
-        return STATUS
+        return self.now
 
     def checkpoints(self, asked: CheckpointId | None) -> CheckpointsView:
         return view(self.statistics.picture(), SetClock(), asked)

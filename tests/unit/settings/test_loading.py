@@ -213,3 +213,15 @@ def test_settings_cannot_be_changed():
         settings.checkpoint.interval = 5
     with pytest.raises(TypeError):
         settings.plugins["broker"] = None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("heartbeat_interval=20s", "heartbeat_timeout 30s is less than two of heartbeat_interval 20s"),
+        ("hang_timeout=30s", "hang_timeout 30s is not longer than heartbeat_timeout 30s"),
+    ],
+)
+def test_d1_bounds_under_which_nobody_could_be_judged_are_refused(given, says):
+    with pytest.raises(SettingsError, match=says):
+        load_settings(plugins={}, assignments=[f"runtime.{given}"])

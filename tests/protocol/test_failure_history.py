@@ -1,0 +1,144 @@
+"""What is kept of failures, and which of them come again (D2, D3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from processor.errors import (
+    BadRecord,
+    Blame,
+    EngineBug,
+    LogConflict,
+    ProcessorError,
+    Response,
+    Unavailable,
+    UserCodeError,
+    Where,
+)
+from processor.ids import Attempt, CheckpointId, WorkerId
+from processor.protocol.failure_history import (
+    FAILURES_MAX,
+    TEXT_CHARS_MAX,
+    AttemptFailure,
+    FailureHistory,
+    failure_of,
+)
+
+HERE = Where(step="check", split="in/0", offset=4)
+
+
+def failure(error: BaseException, *, progressed: bool = False, attempt: int = 1) -> AttemptFailure:
+    return failure_of(
+        error,
+        at_ms=1_000,
+        attempt=Attempt(attempt),
+        checkpoint=CheckpointId(7),
+        progressed=progressed,
+        ran_ms=50,
+    )
+
+
+def raised(where: Where = HERE, cause: Exception | None = None, kind: type[ProcessorError] = UserCodeError):
+    error = kind("the function raised.", remedy="Mend it.", where=where)
+    error.__cause__ = cause if cause is not None else ValueError("five")
+    return error
+
+
+def again(*failures: AttemptFailure) -> list[bool]:
+    history = FailureHistory()
+    return [history.add(each).again for each in failures]
+
+
+def test_d3_a_failure_is_kept_with_its_cause():
+    kept = failure_of(
+        raised(),
+        at_ms=1_000,
+        attempt=Attempt(3),
+        checkpoint=CheckpointId(7),
+        progressed=True,
+        ran_ms=50,
+        worker=WorkerId(2),
+    )
+    assert (kept.attempt, kept.checkpoint, kept.progressed) == (3, 7, True)
+    assert (kept.error, kept.cause, kept.text, kept.remedy) == (
+        "UserCodeError",
+        "ValueError",
+        "the function raised.",
+        "Mend it.",
+    )
+    assert (kept.blame, kept.response) == (Blame.USER, Response.RESTART_FROM_CHECKPOINT)
+    assert kept.place() == "step 'check', at in/0 offset 4, worker 2"
+
+
+@pytest.mark.parametrize(
+    ("error", "response"),
+    [
+        (LogConflict("x"), Response.FAIL_JOB),
+        (ValueError("x"), Response.RESTART_FROM_CHECKPOINT),
+        (KeyboardInterrupt(), Response.CRASH),
+        (EngineBug("x"), Response.CRASH),
+    ],
+)
+def test_d2_what_is_done_about_an_error_is_its_own_word_or_another_attempt(error, response):
+    assert failure(error).response is response
+
+
+def test_d3_the_newest_are_kept_and_long_texts_are_cut():
+    history = FailureHistory()
+    for attempt in range(1, FAILURES_MAX + 3):
+        history.add(failure(Unavailable("x" * 2 * TEXT_CHARS_MAX), attempt=attempt))
+    kept = history.newest_first()
+    assert [each.attempt for each in kept] == list(range(FAILURES_MAX + 2, 2, -1))
+    assert {len(each.text) for each in kept} == {TEXT_CHARS_MAX + 1}
+
+
+@pytest.mark.parametrize("kind", [UserCodeError, BadRecord])
+def test_d2_the_same_failure_of_code_or_data_without_progress_between_comes_again(kind):
+    assert again(failure(raised(kind=kind)), failure(raised(kind=kind))) == [False, True]
+
+
+def test_d2_progress_before_the_first_of_them_does_not_matter():
+    assert again(failure(raised(), progressed=True), failure(raised())) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        failure(raised(), progressed=True),
+        failure(raised(where=Where(step="check", split="in/0", offset=5))),
+        failure(raised(cause=KeyError("five"))),
+        failure(raised(kind=BadRecord)),
+        failure(Unavailable("away", where=HERE)),
+    ],
+    ids=["with progress", "elsewhere", "of another kind", "of another class", "of the outside"],
+)
+def test_d2_what_is_not_the_same_or_gained_something_does_not(second):
+    assert again(failure(raised()), second) == [False, False]
+
+
+def test_d2_an_outage_or_a_place_that_nobody_knows_is_never_said_to_come_again():
+    outage = failure(Unavailable("away", where=HERE))
+    nowhere = failure(raised(where=Where()))
+    assert again(outage, outage, nowhere, nowhere) == [False] * 4
+
+
+def test_d2_of_two_bad_records_that_take_turns_both_come_again():
+    other = Where(step="check", split="in/1", offset=9)
+    one, two = failure(raised()), failure(raised(where=other))
+    assert again(one, two, one, two) == [False, False, True, True]
+
+
+def test_d2_what_was_before_progress_is_another_story():
+    other = Where(step="check", split="in/1", offset=9)
+    assert (
+        again(failure(raised()), failure(raised(where=other), progressed=True), failure(raised()))
+        == [False] * 3
+    )
+
+
+def test_d2_what_comes_again_is_told_with_place_and_remedy():
+    history = FailureHistory()
+    history.add(failure(raised()))
+    told = history.add(failure(raised())).outlook()
+    assert "step 'check', at in/0 offset 4" in told
+    assert "no restart will mend that. Mend it. Then stop the job" in told
