@@ -65,13 +65,18 @@ def take(
 
 @app.command("list")
 def list_(
-    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where savepoints lie beside each other.")],
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="Where savepoints lie beside each other: a path or URI.")
+    ],
+    config: ConfigOption = None,
+    set_: SetOption = None,
 ) -> None:
-    """The savepoints in a directory, oldest first."""
-    with reporting():
+    """The savepoints in a directory, or right below a URI, oldest first."""
+    with reporting() as told:
+        from processor.cli.savepoint_place import reach
         from processor.cli.savepoint_text import list_text
 
-        typer.echo(list_text(directory))
+        typer.echo(list_text(directory, reach(config, set_, told)))
 
 
 @app.command()

@@ -14,28 +14,34 @@ from processor.errors import JobError, ProcessorError, SettingsError
 from processor.savepoint import Changed, Savepoint, Verified, open_savepoint
 from processor.savepoint.counted import count_keys
 from processor.savepoint.value_text import json_text
+from processor.settings.stores import StoreSettings
 from processor.settings.units import size_text
+from processor.storage.savepoint_places import beside_each_other
 
 
-def list_text(directory: str) -> str:
-    """One line for each savepoint right below a directory. Raises JobError when that is no directory."""
-    if not os.path.isdir(directory):
-        raise JobError(f"'{directory}' is no directory.", remedy="Give the one that savepoints lie in.")
-    found = []
-    for name in os.listdir(directory):
+def list_text(directory: str, stores: StoreSettings) -> str:
+    """One line for each savepoint right below a directory or URI, and one for what cannot be opened.
+
+    Raises JobError when that is no directory; SettingsError, Unavailable.
+    """
+    found, closed = [], []
+    for name, where in beside_each_other(directory, stores=stores):
         try:
-            savepoint = open_savepoint(os.path.join(directory, name))
-        except ProcessorError:
+            savepoint = open_savepoint(where, stores=stores)
+        except JobError:
             continue  # something else, or one that was never finished
+        except ProcessorError as error:
+            closed.append(f"'{name}' cannot be opened: {error.message}")
+            continue
         entry = savepoint.entry
         found.append((entry.taken_ms, name, entry))
     if not found:
-        return f"there are no savepoints in '{directory}'"
+        return "\n".join([f"there are no savepoints in '{directory}'", *closed])
     rows = [
         (name, entry.job, f"checkpoint {entry.checkpoint}", size_text(sum(f.bytes for f in entry.files())))
         for _, name, entry in sorted(found, key=lambda each: each[:2])
     ]
-    return "\n".join(aligned([("NAME", "JOB", "OF", "SIZE"), *rows]))
+    return "\n".join([*aligned([("NAME", "JOB", "OF", "SIZE"), *rows]), *closed])
 
 
 def contents_text(savepoint: Savepoint) -> str:

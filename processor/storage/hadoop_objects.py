@@ -125,6 +125,9 @@ class HadoopObjects:
                     pending.append(inner)
         return sorted(found)
 
+    def folders(self) -> list[str]:
+        return sorted(name for name, is_folder in self._listing("") if is_folder)
+
     def _listing(self, folder: str) -> list[tuple[str, bool]]:
         """Names in one folder, and whether each is a folder itself."""
         answer = self._ask("list", "GET", "LISTSTATUS", folder, missing=True)

@@ -108,3 +108,10 @@ class BucketObjects:
             return sorted(found["path"].removeprefix(self._prefix) for page in pages for found in page)
         except _ERRORS as error:
             raise object_error("list", self.path(folder), error) from None
+
+    def folders(self) -> list[str]:
+        try:
+            found = obstore.list_with_delimiter(self._store, self._prefix.rstrip("/") or None)
+            return sorted(path.removeprefix(self._prefix).rstrip("/") for path in found["common_prefixes"])
+        except _ERRORS as error:
+            raise object_error("list", self.where, error) from None

@@ -62,3 +62,7 @@ class Objects(Protocol):
     def names(self, folder: str) -> list[str]:
         """Names of all objects below a folder, "" for all there are; sorted."""
         ...
+
+    def folders(self) -> list[str]:
+        """The first part of the names of all objects that have more than one: "a" for ``a/b/c``; sorted."""
+        ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from processor.errors import ExternalRefusal, SettingsError
+from processor.errors import ExternalRefusal, JobError, SettingsError
 from processor.ids import JobName
 from processor.settings.location import Location, parse_location
 from processor.settings.stores import StoreSettings
@@ -69,6 +69,28 @@ def look_into(
         return look_into_objects(_objects(location, stores))
     except ExternalRefusal as refused:
         raise SettingsError(refused.message, remedy=refused.remedy) from refused
+
+
+def beside_each_other(where: str, *, stores: StoreSettings | None = None) -> list[tuple[str, str]]:
+    """Everything right below a path or URI that may be a savepoint, by name: its name, and its own path or URI.
+
+    Raises JobError when that is no directory; SettingsError, Unavailable.
+    """
+    location = _location(where)
+    directory = location.directory
+    if directory is None:
+        try:
+            names = _objects(location, stores).folders()
+        except ExternalRefusal as refused:
+            raise SettingsError(refused.message, remedy=refused.remedy) from refused
+        return [(name, f"{location}/{name}") for name in names]
+    try:
+        with os.scandir(directory) as found:
+            return sorted((each.name, each.path) for each in found if each.is_dir())
+    except (NotADirectoryError, FileNotFoundError) as missing:
+        raise JobError(
+            f"'{directory}' is no directory.", remedy="Give the one that savepoints lie in."
+        ) from missing
 
 
 def _objects(location: Location, stores: StoreSettings | None) -> Objects:

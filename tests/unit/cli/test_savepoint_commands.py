@@ -84,6 +84,18 @@ def test_c8_list_shows_what_is_a_savepoint_and_nothing_else(folder):
     assert [line.split()[0] for line in said[1:]] == ["before", "after"]
 
 
+def test_c8_list_says_which_of_them_is_damaged_and_passes_over_what_is_none(tmp_path):
+    stopped(tmp_path / "jobs", ["apple"]).rename(tmp_path / "good")
+    stopped(tmp_path / "jobs2", ["apple"]).rename(tmp_path / "broken")
+    (tmp_path / "broken" / "job.json").write_text("{}")
+    (tmp_path / "a file").write_text("of somebody")
+    (tmp_path / "a folder").mkdir()
+    said = ask("list", tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in said] == ["NAME", "good", "'broken'"]
+    assert "cannot be opened" in said[2]
+    assert "job.json" in said[2]
+
+
 def test_c8_a_directory_that_is_not_there_is_an_error(tmp_path):
     result = ask("list", tmp_path / "none")
     assert result.exit_code != 0

@@ -182,6 +182,9 @@ def test_commands_look_into_a_savepoint_in_a_bucket(tmp_path, place):
         assert done.exit_code == code, done.output
         return done.stdout
 
+    listed = [line.split() for line in said("list", str(place.location)).splitlines()]
+    assert [line[:2] for line in listed] == [["NAME", "JOB"], ["saved", "words"]]
+    assert "there are no savepoints" in said("list", place.named("nothing"))
     assert "count" in said("show", where)
     assert "all" in said("verify", where) or "whole" in said("verify", where)
     read = [json.loads(line) for line in said("read", where, "count", "length").splitlines()]
