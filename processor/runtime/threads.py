@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from processor.contracts.wakeup import Wakeup
 from processor.errors import Fenced
 
 T = TypeVar("T")
@@ -28,16 +29,32 @@ class _Work:
     failed: Callable[[BaseException], None]
 
 
+class EventWakeup:
+    """See ``processor.contracts.wakeup.Wakeup``: for a thread that waits for other threads alone."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wait(self, timeout_ms: int) -> None:
+        self._event.wait(timeout_ms / 1_000)
+        # Whoever has set it meanwhile is right to think that this wait ends.
+        self._event.clear()
+
+    def wake(self) -> None:
+        self._event.set()
+
+
 class ThreadedExecutor:
     """An Executor with at most THREADS_MAX daemon threads; a thread serves one lane until it is empty."""
 
-    def __init__(self) -> None:
+    def __init__(self, wakeup: Wakeup | None = None) -> None:
+        """``wakeup``: what the delivering thread waits on, if not for other threads alone."""
         self._lock = threading.Lock()
         self._lanes: dict[str, deque[_Work]] = {}
         self._waiting: deque[str] = deque()
         self._threads: set[threading.Thread] = set()
         self._results: deque[Callable[[], None]] = deque()
-        self._wakeup = threading.Event()
+        self._wakeup: Wakeup = wakeup or EventWakeup()
         self._closing = threading.Event()
 
     def submit(
@@ -62,7 +79,6 @@ class ThreadedExecutor:
                 thread.start()
 
     def deliver(self) -> bool:
-        self._wakeup.clear()
         worked = False
         while self._results:
             result = self._results.popleft()
@@ -72,11 +88,11 @@ class ThreadedExecutor:
 
     def wake(self) -> None:
         """End a ``wait`` of the delivering thread; from any thread."""
-        self._wakeup.set()
+        self._wakeup.wake()
 
     def wait(self, timeout_ms: int) -> None:
         """Wait until there is something to deliver, somebody wakes us, or the time has passed."""
-        self._wakeup.wait(timeout_ms / 1_000)
+        self._wakeup.wait(timeout_ms)
 
     def pause(self, pause_ms: int) -> None:
         """Inside background work: wait, unless the attempt ends. Raises Fenced when it does."""
@@ -119,7 +135,7 @@ class ThreadedExecutor:
                     queue.popleft()
             if not self._closing.is_set():
                 self._results.append(result)
-                self._wakeup.set()
+                self._wakeup.wake()
 
 
 def _outcome(work: _Work) -> Callable[[], None]:

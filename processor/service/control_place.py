@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from processor.channels.addresses import SOCKET_PATH_BYTES_MAX
 from processor.errors import SettingsError
 from processor.ids import JobName
 from processor.settings.model import Settings
@@ -27,9 +28,6 @@ from processor.storage.places import places_of
 
 SOCKET_NAME: Final = "control.sock"
 NOTE_NAME: Final = "control.path"
-
-SOCKET_PATH_BYTES_MAX: Final = 103
-"""What every system takes: 107 on Linux, 103 on macOS."""
 
 NOTE_BYTES_MAX: Final = 4_096
 _TEMPORARY_PREFIX: Final = "processor-control-"

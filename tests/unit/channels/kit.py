@@ -90,3 +90,8 @@ class Pair:
 
 def batch(*values: object) -> Batch:
     return Batch(values=list(values), timestamps=[0] * len(values))
+
+
+def addresses_in(place: str, number: int = 2) -> list[str]:
+    """Where so many workers listen, below what the fixture ``place`` gives."""
+    return [f"{place}/worker-{n}.sock" if place.startswith("unix:") else place for n in range(number)]

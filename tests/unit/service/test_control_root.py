@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from processor.channels.addresses import SOCKET_PATH_BYTES_MAX
 from processor.errors import SettingsError
 from processor.ids import JobName
-from processor.service.control_place import SOCKET_PATH_BYTES_MAX, control_place, control_root
+from processor.service.control_place import control_place, control_root
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
 
 

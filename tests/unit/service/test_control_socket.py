@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from processor.channels.addresses import SOCKET_PATH_BYTES_MAX
 from processor.contracts.job_control import Outcome
 from processor.errors import ExternalRefusal, Unavailable
 from processor.ids import CheckpointId, JobName
 from processor.service.control_client import ControlClient
 from processor.service.control_messages import REQUEST_BYTES_MAX, decode_reply
-from processor.service.control_place import SOCKET_PATH_BYTES_MAX, control_place
+from processor.service.control_place import control_place
 from processor.service.control_socket import CONNECTIONS_MAX, ControlSocket
 from processor.telemetry.log import get_log
 from tests.protocol.coordinator_rig import Rig
