@@ -9,7 +9,7 @@ from uuid import UUID
 
 import fastavro
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from processor.records.key_groups import encode_key
@@ -88,11 +88,15 @@ def test_c2_values_of_every_type_come_back(data):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(SOME_KEYS, max_size=3), st.lists(KEYS, min_size=4, max_size=4))
+@given(st.lists(SOME_KEYS, max_size=3), st.lists(KEYS, min_size=6, max_size=6))
+@example([["a"], [1]], ["x"] * 6)
+@example([["a"], ["b"]], ["x", 1, "y", "y", "y", "y"])
 def test_c2_keys_of_every_type_come_back_as_what_they_were(chunks, places):
     chunks = [keys for keys in chunks if keys]
     schema = StateSchema(MAP, described(int), described(str))
-    some = [entries(keys, places[: len(keys)], [0] * len(keys)) for keys in chunks]
+    some = [
+        entries(keys, places[number:][: len(keys)], [0] * len(keys)) for number, keys in enumerate(chunks)
+    ]
     back = through_avro(schema, some)
     flat = [key for keys in chunks for key in keys]
     assert exactly([key for each in back for key in each.keys]) == exactly(flat)
@@ -110,7 +114,7 @@ def test_c2_timers_come_back(timers):
     assert [time for each in back for time in each.places] == times
 
 
-INTS = st.integers(-(2**63), 2**64 - 1)
+INTS = st.integers(-(2**63), 2**63 - 1) | st.integers(2**63, 2**64 - 1)
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tests.simulation.mutants.checkpoints import CHECKPOINTS
+from tests.simulation.mutants.converting import CONVERTING
 from tests.simulation.mutants.draining import DRAINING
 from tests.simulation.mutants.kinds import KINDS
 from tests.simulation.mutants.mutant import Mutant
@@ -15,24 +16,25 @@ from tests.simulation.mutants.overtaking import OVERTAKING
 from tests.simulation.mutants.own_files import OWN_FILES
 from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
+from tests.simulation.mutants.restarting import RESTARTING
 from tests.simulation.mutants.state import STATE
 
-MUTANTS: Final[Mapping[str, Mutant]] = MappingProxyType(
-    {
-        mutant.name: mutant
-        for mutant in sorted(
-            (
-                *RECOVERING,
-                *PUBLISHING,
-                *CHECKPOINTS,
-                *DRAINING,
-                *OVERLAPPING,
-                *OVERTAKING,
-                *STATE,
-                *KINDS,
-                *OWN_FILES,
-            ),
-            key=lambda mutant: mutant.name,
-        )
-    }
+
+def _by_name(*mutants: Mutant) -> Mapping[str, Mutant]:
+    return MappingProxyType({mutant.name: mutant for mutant in sorted(mutants, key=lambda each: each.name)})
+
+
+MUTANTS: Final = _by_name(
+    *RECOVERING,
+    *PUBLISHING,
+    *CHECKPOINTS,
+    *DRAINING,
+    *OVERLAPPING,
+    *OVERTAKING,
+    *STATE,
+    *KINDS,
+    *OWN_FILES,
 )
+"""Those that the simulation shows."""
+
+SHOWN_BY_TESTS: Final = _by_name(*RESTARTING, *CONVERTING)

@@ -56,6 +56,8 @@ class Mutant:
     """Its runs are over RocksDB; all others are over memory."""
     faults: Faults | None = None
     """What goes wrong in its runs, where it takes several rare things at once; else each seed's own choice."""
+    tests: str = ""
+    """The tests that show it, as words of pytest's command line, where the simulation can't."""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants.catalogue import MUTANTS
+from tests.simulation.mutants.catalogue import MUTANTS, SHOWN_BY_TESTS
 from tests.simulation.mutants.hunt import known
 from tests.simulation.mutants.mutant import Edit, Mutant, MutantDoesNotFit, mutated
 
@@ -22,6 +22,21 @@ def test_a_mutant_fits_the_code_and_a_seed_that_shows_it_is_known(name: str):
     for function, code in mutated(MUTANTS[name]):
         assert function.__code__ != code
     assert name in known(), "run `make mutants`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHOWN_BY_TESTS)
+def test_a_mutant_that_the_simulation_cannot_show_is_caught_by_its_tests(name: str):
+    """They fail with it, and pass without: that they do is seen where they run by themselves."""
+    under = subprocess.run(
+        [sys.executable, "-m", "tests.simulation.mutants.under", name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert under.returncode == pytest.ExitCode.TESTS_FAILED, under.stdout + under.stderr
+    assert "NameError" not in under.stdout, f"the mutant is no program: {under.stdout}"
 
 
 def test_no_seed_is_kept_for_a_mutant_that_is_gone():

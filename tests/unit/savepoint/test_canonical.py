@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import msgspec
 import pytest
 
 from processor.errors import DamagedFile, JobError
-from processor.ids import MAX_PARALLELISM_DEFAULT, StepName, key_groups_of
-from processor.protocol.entries import CheckpointEntry
+from processor.ids import MAX_PARALLELISM_DEFAULT, FileRef, KeyGroupRange, StepName, key_groups_of
+from processor.protocol.entries import CheckpointEntry, ReachedEventTime
 from processor.records.key_groups import key_group
 from processor.savepoint import Savepoint, open_savepoint, verify_files
+from processor.savepoint.avro_file import read_avro, write_avro
+from processor.savepoint.canonical import from_canonical
+from processor.savepoint.held import HeldEntries
 from processor.storage.manifest import decode_entry, encode_entry
 from tests.unit.runtime.kit import JobRun
 from tests.unit.savepoint.kept import FAR_MS, Seen, counting
-from tests.unit.state.fakes import BACKENDS, OWN_FILES
+from tests.unit.state.fakes import BACKENDS, OWN_FILES, MemoryFiles
 from tests.unit.task.kit import ListSource
 
 WORDS = ["apple", "axe", "bee", "cat", "bee-", "ace", "dog", "deer"]
@@ -161,6 +166,52 @@ def test_c5_the_maximum_parallelism_is_changed_through_the_canonical_format(
     # It goes on, and again from its own checkpoints.
     again = ran(tmp_path / "jobs", parallelism=parallelism, max_parallelism=maximum)
     holds_all(open_savepoint(str(again.directory.path)))
+
+
+def test_c5_r27_with_other_key_groups_the_latest_event_time_of_a_step_counts_for_all_its_keys(made):
+    entry = open_savepoint(str(made["memory", False])).entry
+    everywhere = KeyGroupRange(0, 7)
+    reached = [
+        (ReachedEventTime(step=StepName("count"), key_groups=KeyGroupRange(0, 64), watermark_ms=time_ms),)
+        for time_ms in (5, 9, 7)
+    ]
+    subtasks = tuple(replace(entry.subtasks[0], keyed=(), event_times=times) for times in reached)
+    converted = from_canonical(
+        replace(entry, subtasks=subtasks),
+        MemoryFiles(),
+        MemoryFiles(),
+        lambda subtask: "",
+        7,
+        lambda more: None,
+    )
+    found = [each for subtask in converted for each in subtask.event_times]
+    assert found == [ReachedEventTime(step=StepName("count"), key_groups=everywhere, watermark_ms=9)]
+
+
+class ReadsBeforeItKnows(MemoryFiles):
+    """As a store does, it finds that a file is damaged when it has handed out the most of it."""
+
+    reads = 0
+
+    def read(self, ref: FileRef) -> Iterator[bytes]:
+        self.reads += 1
+        yield self.content[ref.name]
+
+    def verify(self, ref: FileRef) -> None:
+        list(super().read(ref))
+
+
+def test_r23_avros_reader_is_given_nothing_that_is_damaged():
+    """A length of a damaged file could make it ask for any memory."""
+    files = ReadsBeforeItKnows()
+    entries = HeldEntries(keys=["a"], places=[], values=[msgspec.Raw(msgspec.msgpack.encode(1))])
+    table: dict[str, Any] = {"step": "count", "table": "total", "state": "int"}
+    ref = write_avro(lambda: files.create("x"), lambda: iter([entries]), **table)
+    assert ref is not None
+    files.content["x"] = files.content["x"][:-1]
+    with pytest.raises(DamagedFile, match="'x'"):
+        list(read_avro(files, ref, **table))
+    assert files.reads == 0
 
 
 def test_c5_a_native_savepoint_keeps_its_maximum(made, tmp_path):
