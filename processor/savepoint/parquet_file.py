@@ -31,7 +31,7 @@ def write_parquet(
     except ImportError as missing:
         raise SettingsError(
             "Parquet is written by pyarrow, which is not installed.",
-            remedy="Install it ('pip install pyarrow', or the extra 'columns'), or export to JSON or CSV.",
+            remedy="Install it ('pip install pyarrow', or the extra 'parquet'), or export to JSON or CSV.",
         ) from missing
     first = list(islice(rows, GROUP_ROWS))
     types = {

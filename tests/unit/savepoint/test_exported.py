@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 from processor.cli.main import app
@@ -75,7 +76,6 @@ def test_c8_csv_has_a_column_for_every_field_and_tells_null_from_empty(savepoint
 
 
 def test_c8_parquet_has_types(savepoint):
-    parquet = pytest.importorskip("pyarrow.parquet")
     found = parquet.read_table(BytesIO(exported(savepoint, "seen", ExportFormat.PARQUET)))
     assert [str(field.type) for field in found.schema] == [
         "string",
