@@ -15,7 +15,7 @@ from tests.topics import TopicFactory, create_topic
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Server
-    from tests.store_servers import AzureServer, HdfsServer
+    from tests.store_servers import AzureServer, HdfsServer, KerberisedHdfsServer
 
 # Nothing is timed: beside other work any example may be slow. Examples share a test's fixtures knowingly.
 settings.register_profile(
@@ -99,6 +99,15 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
     from tests.store_servers import hdfs_server
 
     with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kerberised_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KerberisedHdfsServer]:
+    """HDFS that asks for Kerberos; likewise."""
+    from tests.store_servers import kerberised_hdfs_server
+
+    with kerberised_hdfs_server(tmp_path_factory.mktemp("kerberised")) as server:
         yield server
 
 

@@ -35,6 +35,10 @@ class HdfsStandIn:
         """Operation and path of every request that was served."""
         self.identities: set[tuple[str, str]] = set()
         """Who asked: parameters of requests."""
+        self.negotiated: list[tuple[str, str | None]] = []
+        """Operation and header of every request; operations that a DataNode does are "data CREATE" and the like."""
+        self.negotiates = False
+        """Whether a NameNode wants to be told by a header who asks."""
         self.refusal: Told | None = None
         """What every request is answered with, if anything."""
         self.tells_lengths = True
@@ -86,12 +90,16 @@ class HdfsStandIn:
                 (name, asked[name]) for name in ("user.name", "delegation") if name in asked
             )
             sent_on = operation in ("CREATE", "OPEN") and DATA not in asked
+            told_by = handler.headers.get("Authorization")
+            self.negotiated.append((f"data {operation}" if DATA in asked else operation, told_by))
             lost = None if sent_on else next((one for one in self._lose if one[0] == operation), None)
             if lost is not None:
                 self._lose.remove(lost)
             answer: Told = (0, b"")
             if lost is None or lost[1]:
-                answer = self.refusal or self._answer(operation, path, asked, body, sent_on)
+                stranger = self.negotiates and DATA not in asked and told_by is None
+                refusal = (401, b"") if stranger else self.refusal
+                answer = refusal or self._answer(operation, path, asked, body, sent_on)
                 self.asked.append(f"{operation} {path}")
         if lost is not None:
             handler.connection.shutdown(socket.SHUT_RDWR)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -41,6 +43,7 @@ REQUEST_TIMEOUT_S: Final = 30.0
 HEAP_MAX: Final = "400m"
 
 HDFS_USER: Final = "tester"
+REALM: Final = "EXAMPLE.COM"
 AZURE_ACCOUNT: Final = "devstoreaccount1"
 AZURE_KEY: Final = base64.b64encode(b"a key of tests, which opens nothing").decode()
 AZURE_API: Final = "2021-12-02"
@@ -70,6 +73,25 @@ class HdfsServer:
     def settings(self, **more: object) -> StoreSettings:
         """For this server; impatient."""
         hdfs = {"endpoints": self.endpoint, "user": HDFS_USER}
+        return StoreSettings.model_validate({"hdfs": hdfs, "retries_max": 2, **more})
+
+
+class KerberisedHdfsServer(HdfsServer):
+    """The same, with a Kerberos that every caller has to have a ticket of."""
+
+    def __init__(self, port: int, keytab: Path) -> None:
+        super().__init__(port)
+        # By the name that Kerberos knows it by; DataNodes are sent to by their number.
+        self.endpoint = f"http://localhost:{port}"
+        self.keytab = keytab
+
+    def settings(self, **more: object) -> StoreSettings:
+        hdfs = {
+            "endpoints": self.endpoint,
+            "kerberos": True,
+            "keytab": str(self.keytab),
+            "principal": HDFS_USER,
+        }
         return StoreSettings.model_validate({"hdfs": hdfs, "retries_max": 2, **more})
 
 
@@ -119,39 +141,97 @@ class AzureServer:
 @contextmanager
 def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
     """For the time of a with-block, with its data in the folder; skips the test when the jars are not there."""
-    libs = hadoop_libs()
-    if not libs.is_dir():
-        pytest.skip(f"Hadoop's jars are not in build/; {BRING}")
+    with _cluster(folder, {}) as port:
+        yield HdfsServer(port)
+
+
+@contextmanager
+def kerberised_hdfs_server(folder: Path) -> Iterator[KerberisedHdfsServer]:
+    """Likewise, with Hadoop's own Kerberos, which this process asks for the time of the with-block; skips the test
+    without gssapi, too."""
+    if find_spec("gssapi") is None:
+        pytest.skip("gssapi is not installed: pip install gssapi, which needs the headers of Kerberos")
+    kdc, cluster = folder / "kdc", folder / "cluster"
+    kdc.mkdir()
+    cluster.mkdir()
+    server, http = f"hdfs/localhost@{REALM}", f"HTTP/localhost@{REALM}"
+    with _kerberos(kdc, "hdfs/localhost", "HTTP/localhost", HDFS_USER) as (config, keytab):
+        options = {
+            "hadoop.security.authentication": "kerberos",
+            "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
+            "hadoop.http.authentication.type": "kerberos",
+            "hadoop.http.authentication.kerberos.principal": http,
+            "hadoop.http.authentication.kerberos.keytab": str(keytab),
+            "dfs.web.authentication.kerberos.principal": http,
+            "dfs.web.authentication.kerberos.keytab": str(keytab),
+            "dfs.namenode.kerberos.principal": server,
+            "dfs.namenode.kerberos.internal.spnego.principal": http,
+            "dfs.namenode.keytab.file": str(keytab),
+            "dfs.datanode.kerberos.principal": server,
+            "dfs.datanode.keytab.file": str(keytab),
+            "dfs.block.access.token.enable": "true",
+            "ignore.secure.ports.for.testing": "true",
+        }
+        with _cluster(cluster, options, f"-Djava.security.krb5.conf={config}") as port:
+            yield KerberisedHdfsServer(port, keytab)
+
+
+@contextmanager
+def _kerberos(folder: Path, *principals: str) -> Iterator[tuple[Path, Path]]:
+    """A KDC for the time of a with-block, which is that of this process meanwhile: its configuration, and a keytab
+    with the principals."""
+    properties, made, keytab = folder / "kdc.properties", folder / "krb5.conf", folder / "all.keytab"
+    organisation, domain = REALM.split(".")
+    properties.write_text(
+        f"org.name={organisation}\norg.domain={domain}\nkdc.bind.address=127.0.0.1\nkdc.port=0\n"
+        "instance=Test\nmax.ticket.lifetime=86400000\nmax.renewable.lifetime=86400000\ntransport=TCP\n"
+        "debug=false\n"
+    )
+    command = [*_java(), "org.apache.hadoop.minikdc.MiniKdc"]
+    command += [str(folder), str(properties), str(keytab), *principals]
+    config = folder / "used.conf"
+    before = os.environ.get("KRB5_CONFIG")
+    with _running(command, folder):
+        # It says so once the keytab is whole.
+        log = folder / "server.log"
+        wait_until(lambda: "MiniKdc Running" in log.read_text(), START_TIMEOUT_S, "the KDC is there")
+        names = "[libdefaults]\n    dns_canonicalize_hostname = false\n    rdns = false"
+        config.write_text(made.read_text().replace("[libdefaults]", names))
+        os.environ["KRB5_CONFIG"] = str(config)
+        try:
+            yield config, keytab
+        finally:
+            if before is None:
+                del os.environ["KRB5_CONFIG"]
+            else:
+                os.environ["KRB5_CONFIG"] = before
+
+
+@contextmanager
+def _cluster(folder: Path, options: Mapping[str, str], *java: str) -> Iterator[int]:
+    """HDFS for the time of a with-block; the port of the NameNode's HTTP server."""
     (port,) = free_ports(1)
     started = folder / "started.json"
-    options = {
-        "dfs.replication": "1",
-        "dfs.permissions.superusergroup": HDFS_USER,
-        "dfs.permissions.enabled": "false",
-    }
-    command = [
-        str(find_java()),
-        f"-Xmx{HEAP_MAX}",
-        f"-Dtest.build.data={folder}",
-        f"-Dhadoop.log.dir={folder}",
-    ]
-    command += [
-        "-cp",
-        f"{libs}/*",
-        "org.apache.hadoop.test.MiniDFSClusterManager",
-        "-datanodes",
-        "1",
-        "-format",
-    ]
+    command = [*_java(), f"-Dtest.build.data={folder}", f"-Dhadoop.log.dir={folder}", *java]
+    command += ["org.apache.hadoop.test.MiniDFSClusterManager", "-datanodes", "1", "-format"]
     command += ["-httpport", str(port), "-writeDetails", str(started)]
-    command += [word for name, value in options.items() for word in ("-D", f"{name}={value}")]
+    settled = {"dfs.replication": "1", "dfs.permissions.enabled": "false", **options}
+    command += [word for name, value in settled.items() for word in ("-D", f"{name}={value}")]
     with _running(command, folder):
         wait_until(
             lambda: started.exists() and json.loads(started.read_text() or "0"),
             START_TIMEOUT_S,
             "HDFS is there",
         )
-        yield HdfsServer(port)
+        yield port
+
+
+def _java() -> list[str]:
+    """Java with Hadoop's classes; skips the test when the jars are not there."""
+    libs = hadoop_libs()
+    if not libs.is_dir():
+        pytest.skip(f"Hadoop's jars are not in build/; {BRING}")
+    return [str(find_java()), f"-Xmx{HEAP_MAX}", "-cp", f"{libs}/*"]
 
 
 @contextmanager

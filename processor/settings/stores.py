@@ -107,11 +107,28 @@ class HdfsSettings(Section):
     delegation_token: SecretStr | None = Field(
         default=None, description="Instead of a user, where Kerberos is asked for; it is renewed elsewhere."
     )
+    kerberos: bool = Field(
+        default=False,
+        description="Say by Kerberos who asks, with the tickets of keytab or, by default, those of the machine's "
+        "ticket cache (KRB5CCNAME), which somebody else renews. Needs the extra kerberos.",
+    )
+    keytab: Path | None = Field(
+        default=None, description="A file of keys for Kerberos: tickets are fetched and renewed with it."
+    )
+    principal: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Whom to be for Kerberos; by default the first of the keytab or of the ticket cache.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> HdfsSettings:
         if self.user is not None and self.delegation_token is not None:
             raise ValueError("user and delegation_token are both set: keep one")
+        if self.kerberos and (self.user is not None or self.delegation_token is not None):
+            raise ValueError("kerberos says who asks: leave out user and delegation_token")
+        if not self.kerberos and (self.keytab is not None or self.principal is not None):
+            raise ValueError("keytab and principal are for kerberos: set that, too")
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
@@ -12,6 +13,7 @@ from processor.invariant import invariant
 from processor.settings.location import Location, Scheme
 from processor.settings.stores import StoreSettings
 from processor.storage.hadoop_objects import HadoopObjects
+from processor.storage.negotiate import Negotiator
 from processor.storage.object_store import BucketObjects
 from processor.storage.objects import Objects
 from processor.storage.webhdfs import Access, WebHdfs
@@ -103,6 +105,9 @@ def _hdfs(location: Location, settings: StoreSettings) -> Objects:
         retries_max=settings.retries_max,
         retry_timeout_s=settings.retry_timeout / 1_000,
     )
+    if hdfs.kerberos:
+        by_kerberos = Negotiator(principal=hdfs.principal, keytab=hdfs.keytab)
+        access = replace(access, authorization=by_kerberos.authorization)
     return HadoopObjects(WebHdfs(access), str(location), f"/{location.path}" if location.path else "")
 
 

@@ -48,6 +48,8 @@ class Access:
     request_timeout_s: float
     retries_max: int
     retry_timeout_s: float
+    authorization: Callable[[str], str] | None = None
+    """A header for one request to an endpoint's host, that says who asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,10 @@ class Answer:
     def json(self) -> Any:
         """Raises ValueError."""
         return json.loads(self.body)
+
+
+class _NoTicket(Exception):
+    """It cannot be said just now who asks."""
 
 
 class WebHdfs:
@@ -110,6 +116,8 @@ class WebHdfs:
             endpoint = self._access.endpoints[at % len(self._access.endpoints)]
             try:
                 answer = self._once(endpoint, method, target, body, answer_bytes_max)
+            except _NoTicket as error:
+                reason = str(error)
             except (OSError, http.client.HTTPException) as error:
                 reason = "no answer in time" if isinstance(error, TimeoutError) else "it cannot be reached"
             else:
@@ -154,7 +162,7 @@ class WebHdfs:
             connection.connect()
             assert connection.sock is not None
             connection.sock.settimeout(self._access.request_timeout_s)
-            headers = {"Content-Type": "application/octet-stream"}
+            headers = {"Content-Type": "application/octet-stream", **self._authorization(endpoint)}
             connection.request(method, target, body=body, headers=headers)
             response = connection.getresponse()
             # One more than is wanted: a gateway may not say how long the content is.
@@ -173,6 +181,18 @@ class WebHdfs:
                 exception=exception,
                 message=message,
             )
+
+    def _authorization(self, endpoint: str) -> Mapping[str, str]:
+        """Only for those that settings name, which a gateway sends on to again: a NameNode gives what a DataNode
+        wants to know along with its address."""
+        if self._access.authorization is None or endpoint not in self._access.endpoints:
+            return {}
+        host = urlsplit(endpoint).hostname
+        assert host is not None
+        try:
+            return {"Authorization": self._access.authorization(host)}
+        except Unavailable as error:
+            raise _NoTicket(error.message.rstrip(".")) from error
 
     def _connection(self, endpoint: str) -> http.client.HTTPConnection:
         where = urlsplit(endpoint)
@@ -203,7 +223,7 @@ def _meaning(act: str, path: str, answer: Answer) -> ProcessorError:
     if kind in _NO_RIGHTS or status == 401:
         return ExternalRefusal(
             failed,
-            remedy="Check stores.hdfs.user or stores.hdfs.delegation_token, and the rights below the location.",
+            remedy="Check stores.hdfs: user, delegation_token or kerberos; and the rights below the location.",
         )
     if kind == _NOT_EMPTY:
         return ExternalRefusal(failed)

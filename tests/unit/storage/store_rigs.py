@@ -24,7 +24,16 @@ from tests.s3_server import S3Server
 from tests.store_servers import AzureServer, HdfsServer
 from tests.unit.storage.disks import Tokens
 
-KINDS = ["directory", "s3", "objects-in-memory", "objects-on-disk", "azure", "hdfs", "hdfs-stand-in"]
+KINDS = [
+    "directory",
+    "s3",
+    "objects-in-memory",
+    "objects-on-disk",
+    "azure",
+    "hdfs",
+    "hdfs-with-kerberos",
+    "hdfs-stand-in",
+]
 
 
 @dataclass(kw_only=True)
@@ -51,6 +60,8 @@ def open_rig(kind: str, request: pytest.FixtureRequest, folder: Path) -> StoreRi
             return _azure(request.getfixturevalue("azure"))
         case "hdfs":
             return _hdfs(request.getfixturevalue("hdfs"))
+        case "hdfs-with-kerberos":
+            return _hdfs(request.getfixturevalue("kerberised_hdfs"))
         case "hdfs-stand-in":
             server = HdfsStandIn()
             request.addfinalizer(server.close)

@@ -3,8 +3,9 @@ secret. The contracts of its files and its log are tested beside those of the ot
 
 from __future__ import annotations
 
+import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,6 +18,7 @@ from processor.storage.buckets import open_bucket
 from processor.storage.decision_log import DecisionLog, Lost, Taken
 from processor.storage.hadoop_objects import HadoopObjects
 from processor.storage.job_store import open_job_store
+from processor.storage.negotiate import Negotiator
 from processor.storage.object_files import ObjectFiles
 from processor.storage.object_log import ObjectLog
 from processor.storage.objects import PART_BYTES, Objects
@@ -189,6 +191,115 @@ def test_the_token_says_who_asks_and_is_in_no_error(hadoop):
         assert SECRET not in "".join(traceback.format_exception(failed.value))
 
 
+@pytest.mark.parametrize("known_as", ["localhost", "127.0.0.1"])
+def test_kerberos_says_who_asks_to_those_that_settings_name_and_to_nobody_they_send_to(hadoop, known_as):
+    hadoop.negotiates = True
+    endpoint = hadoop.endpoint.replace("127.0.0.1", known_as)
+    tickets = iter(range(100))
+    objects = negotiating(hadoop, endpoint, lambda host: f"Negotiate ticket {next(tickets)} for {host}")
+    objects.replace("note", b"1")
+    assert objects.whole("note", 10) == (b"1", 1)
+    sent = dict(hadoop.negotiated)
+    # A gateway, known by the same name as who sends to it, asks again.
+    assert (sent["data CREATE"] is None) == (known_as == "localhost")
+    told = [header for _, header in hadoop.negotiated if header is not None]
+    assert len(set(told)) == len(told), "none is used twice"
+    assert all(header.endswith(f" for {known_as}") for header in told)
+
+
+def test_without_a_ticket_it_is_refused_with_what_to_set(hadoop):
+    hadoop.negotiates = True
+    with pytest.raises(ExternalRefusal, match="status 401") as refused:
+        open_bucket(hadoop.location(), hadoop.settings()).replace("note", b"1")
+    assert "kerberos" in refused.value.remedy
+
+
+def test_a_kdc_that_is_away_for_a_moment_is_asked_again(hadoop):
+    hadoop.negotiates = True
+    asked: list[str] = []
+
+    def authorization(host: str) -> str:
+        asked.append(host)
+        if len(asked) == 1:
+            raise Unavailable("no KDC.")
+        return "Negotiate now"
+
+    objects = negotiating(hadoop, hadoop.endpoint, authorization)
+    assert objects.names("") == []
+    assert len(asked) == 2
+    never = negotiating(hadoop, hadoop.endpoint, raising(Unavailable("no KDC.")))
+    with pytest.raises(Unavailable, match=r"cannot list '.*' in HDFS: no KDC\."):
+        never.names("")
+
+
+def negotiating(hadoop: HdfsStandIn, endpoint: str, authorization: Callable[[str], str]) -> HadoopObjects:
+    access = Access(
+        endpoints=(endpoint,),
+        identity={},
+        connect_timeout_s=5,
+        request_timeout_s=5,
+        retries_max=1,
+        retry_timeout_s=5,
+        authorization=authorization,
+    )
+    return HadoopObjects(WebHdfs(access, pause=lambda seconds: None), "hdfs://x", "/user/x")
+
+
+def raising(error: Exception) -> Callable[[str], str]:
+    def raises(host: str) -> str:
+        raise error
+
+    return raises
+
+
+def test_with_kerberos_a_ticket_is_of_the_keytab_and_who_has_none_is_refused(kerberised_hdfs, tmp_path):
+    objects = open_bucket(kerberised_hdfs.location(), kerberised_hdfs.settings())
+    objects.replace("note", b"1")
+    assert objects.whole("note", 10) == (b"1", 1)
+    by_name = {"endpoints": kerberised_hdfs.endpoint, "user": "tester"}
+    with pytest.raises(ExternalRefusal, match="401"):
+        open_bucket(kerberised_hdfs.location(), kerberised_hdfs.settings(hdfs=by_name)).names("")
+    for wrong in ({"principal": "nobody"}, {"keytab": tmp_path / "none"}):
+        section = {
+            "endpoints": kerberised_hdfs.endpoint,
+            "kerberos": True,
+            "keytab": kerberised_hdfs.keytab,
+            "principal": "tester",
+            **wrong,
+        }
+        with pytest.raises(
+            ExternalRefusal, match="Kerberos gives no ticket for HTTP on 'localhost'"
+        ) as refused:
+            open_bucket(kerberised_hdfs.location(), kerberised_hdfs.settings(hdfs=section)).names("")
+        assert "stores.hdfs.keytab" in refused.value.remedy
+
+
+def test_with_kerberos_a_host_that_it_does_not_know_and_a_kdc_that_is_away_are_told_apart(
+    kerberised_hdfs, tmp_path, monkeypatch
+):
+    keytab = kerberised_hdfs.keytab
+    with pytest.raises(ExternalRefusal, match="HTTP on 'elsewhere'"):
+        Negotiator(principal="tester", keytab=keytab).authorization("elsewhere")
+    away = tmp_path / "krb5.conf"
+    away.write_text(
+        "[libdefaults]\n default_realm = EXAMPLE.COM\n udp_preference_limit = 1\n"
+        "[realms]\n EXAMPLE.COM = {\n  kdc = 127.0.0.1:1\n }\n"
+    )
+    monkeypatch.setenv("KRB5_CONFIG", str(away))
+    # By another name, or the ticket at hand would do.
+    copy = tmp_path / "copy.keytab"
+    copy.write_bytes(keytab.read_bytes())
+    with pytest.raises(Unavailable, match="HTTP on 'localhost'"):
+        Negotiator(principal="tester", keytab=copy).authorization("localhost")
+
+
+def test_without_the_package_kerberos_is_refused_with_what_to_do(hadoop, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(SettingsError, match="gssapi is not installed") as refused:
+        open_bucket(hadoop.location(), hadoop.settings(hdfs={"user": None, "kerberos": True}))
+    assert "pip install gssapi" in refused.value.remedy
+
+
 def test_nothing_is_sent_from_https_to_where_everybody_listens(monkeypatch):
     access = Access(
         endpoints=("https://127.0.0.1:1",),
@@ -240,6 +351,12 @@ def test_a_location_names_a_namenode_and_settings_say_where_it_answers():
             assignments=["stores.hdfs.user=me", "stores.hdfs.delegation_token=env:TOKEN"],
             environ={"TOKEN": SECRET},
         )
+    for given, says in (
+        (["kerberos=true", "user=me"], "kerberos says who asks"),
+        (["principal=me"], "keytab and principal are for kerberos"),
+    ):
+        with pytest.raises(SettingsError, match=says):
+            load_settings(plugins={}, assignments=[f"stores.hdfs.{each}" for each in given])
 
 
 def every_act(objects: Objects):
@@ -251,4 +368,5 @@ def every_act(objects: Objects):
         lambda: objects.size("x"),
         lambda: objects.delete("x"),
         lambda: objects.names(""),
+        lambda: objects.folders(),
     )
