@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim mutants bench bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim mutants bench bench-channels bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -98,6 +98,9 @@ kills-state: setup ## N kills (SIGKILL) of a process that takes checkpoints of R
 bench-state: setup ## large state over RocksDB, its checkpoints, and canonical savepoints, by themselves: no broker
 	@$(PYTHON) -m tests.performance.state_bench
 	@$(PYTHON) -m tests.performance.savepoint_bench
+
+bench-channels: setup ## a channel between two worker processes, beside a bare socket: no broker
+	@$(PYTHON) -m tests.performance.channel_bench
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -38,9 +38,13 @@ class ElementQueue(Generic[T]):
 
     def pull(self, barrier: Barrier) -> tuple[T | Barrier, ...]:
         """Take a barrier out of its turn; returns what was in front of it, which stays."""
-        # By identity: a batch may hold values whose comparison is anything.
-        place = next(i for i, element in enumerate(self._elements) if element is barrier)
+        place = _place(self._elements, barrier)
         in_front = tuple(islice(self._elements, place))
         del self._elements[place]
-        self._barriers.remove(barrier)
+        del self._barriers[_place(self._barriers, barrier)]
         return in_front
+
+
+def _place(among: Iterable[object], wanted: object) -> int:
+    """By identity: a batch may hold values whose comparison is anything, and two barriers may be equal."""
+    return next(place for place, element in enumerate(among) if element is wanted)
