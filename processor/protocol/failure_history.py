@@ -54,9 +54,8 @@ class AttemptFailure:
         """What a person should know of a failure that comes ``again``, and can do."""
         remedy = f" {self.remedy}" if self.remedy else ""
         return (
-            f"it failed before at the same place ({self.where}) in the same way, and nothing was gained since: no "
-            f"restart will mend that.{remedy} Then stop the job and start it again: it goes on from its newest "
-            "checkpoint, before that place."
+            f"it failed before at the same place ({self.where}) in the same way: no restart will mend that.{remedy} "
+            "Then stop the job and start it again: it goes on from its newest checkpoint, before that place."
         )
 
 
@@ -115,14 +114,19 @@ class FailureHistory:
         return tuple(self._failures)[::-1]
 
     def _again(self, failure: AttemptFailure) -> bool:
-        """The job's own code or data, at a place that is known, and nothing was gained since it failed there."""
+        """The job's own code or data, at a record that failed before; or at a place of which less is known, if
+        nothing was published since it failed there. Of a record that does not matter: other parts of the input go on,
+        and checkpoints without anything new are published, too."""
         own = failure.blame in (Blame.USER, Blame.DATA)
-        if not own or failure.progressed or failure.where == Where():
+        if not own or failure.where == Where():
+            return False
+        record = failure.where.offset is not None
+        if failure.progressed and not record:
             return False
         for before in reversed(self._failures):
             if _same(before, failure):
                 return True
-            if before.progressed:
+            if before.progressed and not record:
                 return False
         return False
 

@@ -395,13 +395,14 @@ def test_case_51_falsy_keys_are_keys_and_none_goes_by_policy(kafka: str, tmp_pat
     assert told == sorted(["0 1", "0 2", "'' 1", "'' 2", "b'' 1", "b'' 2"])
 
 
-def test_case_55_a_record_that_always_raises_stops_the_job_before_it(kafka: str, tmp_path: Path) -> None:
+def test_case_55_d2_a_record_that_always_raises_stops_the_job_before_it(kafka: str, tmp_path: Path) -> None:
     settings = {"runtime.restart.attempts": "3"}
     scenario = small(kafka, tmp_path, "refuses_five", settings=settings)
     scenario.put(as_json(range(1, 9)))
     code, said = ended_with(scenario, "job")
     assert code == UserCodeError.exit_code, said
     assert said.count("the attempt failed") == 3, said
+    assert said.count("no restart will mend that") == 2, said
     assert f"step 'check', at {scenario.topic_in}/0 offset 4" in said, said
     assert "five is too much" in said, said
     assert scenario.reached().records_in <= 4

@@ -25,6 +25,8 @@ from processor.protocol.failure_history import (
 )
 
 HERE = Where(step="check", split="in/0", offset=4)
+SOMEWHERE = Where(step="check")
+OTHER = Where(step="other")
 
 
 def failure(error: BaseException, *, progressed: bool = False, attempt: int = 1) -> AttemptFailure:
@@ -92,48 +94,50 @@ def test_d3_the_newest_are_kept_and_long_texts_are_cut():
     assert {len(each.text) for each in kept} == {TEXT_CHARS_MAX + 1}
 
 
+@pytest.mark.parametrize("where", [HERE, SOMEWHERE])
 @pytest.mark.parametrize("kind", [UserCodeError, BadRecord])
-def test_d2_the_same_failure_of_code_or_data_without_progress_between_comes_again(kind):
-    assert again(failure(raised(kind=kind)), failure(raised(kind=kind))) == [False, True]
+def test_d2_the_same_failure_of_code_or_data_comes_again(kind, where):
+    first, second = (failure(raised(kind=kind, where=where)) for _ in range(2))
+    assert again(first, second) == [False, True]
 
 
-def test_d2_progress_before_the_first_of_them_does_not_matter():
-    assert again(failure(raised(), progressed=True), failure(raised())) == [False, True]
+@pytest.mark.parametrize("where", [HERE, SOMEWHERE])
+def test_d2_what_was_published_before_the_first_of_them_does_not_matter(where):
+    assert again(failure(raised(where), progressed=True), failure(raised(where))) == [False, True]
 
 
 @pytest.mark.parametrize(
     "second",
     [
-        failure(raised(), progressed=True),
-        failure(raised(where=Where(step="check", split="in/0", offset=5))),
+        failure(raised(Where(step="check", split="in/0", offset=5))),
         failure(raised(cause=KeyError("five"))),
         failure(raised(kind=BadRecord)),
         failure(Unavailable("away", where=HERE)),
     ],
-    ids=["with progress", "elsewhere", "of another kind", "of another class", "of the outside"],
+    ids=["elsewhere", "of another kind", "of another class", "of the outside"],
 )
-def test_d2_what_is_not_the_same_or_gained_something_does_not(second):
+def test_d2_what_is_not_the_same_does_not(second):
     assert again(failure(raised()), second) == [False, False]
 
 
 def test_d2_an_outage_or_a_place_that_nobody_knows_is_never_said_to_come_again():
     outage = failure(Unavailable("away", where=HERE))
-    nowhere = failure(raised(where=Where()))
+    nowhere = failure(raised(Where()))
     assert again(outage, outage, nowhere, nowhere) == [False] * 4
 
 
-def test_d2_of_two_bad_records_that_take_turns_both_come_again():
-    other = Where(step="check", split="in/1", offset=9)
-    one, two = failure(raised()), failure(raised(where=other))
+@pytest.mark.parametrize(("where", "comes"), [(HERE, True), (SOMEWHERE, False)])
+def test_d2_progress_between_speaks_of_a_place_and_not_of_a_record(where, comes):
+    """Other parts of the input go on, and a checkpoint without anything new is published, too."""
+    assert again(failure(raised(where)), failure(raised(where), progressed=True)) == [False, comes]
+    through = failure(raised(OTHER), progressed=True)
+    assert again(failure(raised(where)), through, failure(raised(where))) == [False, False, comes]
+
+
+@pytest.mark.parametrize("where", [HERE, SOMEWHERE])
+def test_d2_of_two_that_take_turns_both_come_again(where):
+    one, two = failure(raised(where)), failure(raised(OTHER))
     assert again(one, two, one, two) == [False, False, True, True]
-
-
-def test_d2_what_was_before_progress_is_another_story():
-    other = Where(step="check", split="in/1", offset=9)
-    assert (
-        again(failure(raised()), failure(raised(where=other), progressed=True), failure(raised()))
-        == [False] * 3
-    )
 
 
 def test_d2_what_comes_again_is_told_with_place_and_remedy():

@@ -99,8 +99,8 @@ RESTARTING: Final = (
         edits=(
             Edit(
                 function=f"{HISTORY}._again",
-                find="if not own or failure.progressed",
-                put="if failure.progressed",
+                find="if not own or",
+                put="if",
             ),
         ),
     ),
@@ -109,9 +109,7 @@ RESTARTING: Final = (
         breaks="Of a job that comes further each time it is said that it does not.",
         tests=_HISTORY_TESTS,
         edits=(
-            Edit(
-                function=f"{HISTORY}._again", find="if not own or failure.progressed or", put="if not own or"
-            ),
+            Edit(function=f"{HISTORY}._again", find="if failure.progressed and not record:", put="if False:"),
         ),
     ),
     Mutant(
@@ -121,8 +119,8 @@ RESTARTING: Final = (
         edits=(
             Edit(
                 function=f"{HISTORY}._again",
-                find="            if before.progressed:\n                return False\n",
-                put="",
+                find="if before.progressed and not record:",
+                put="if False:",
             ),
         ),
     ),
@@ -130,7 +128,21 @@ RESTARTING: Final = (
         name="D2_only_the_failure_right_before_is_looked_at",
         breaks="Two bad records in two partitions take turns, and nobody is told.",
         tests=_HISTORY_TESTS,
-        edits=(Edit(function=f"{HISTORY}._again", find="if before.progressed:", put="if True:"),),
+        edits=(
+            Edit(function=f"{HISTORY}._again", find="if before.progressed and not record:", put="if True:"),
+        ),
+    ),
+    Mutant(
+        name="D2_progress_elsewhere_speaks_for_a_bad_record",
+        breaks="One bad record of many partitions is never named, for the others go on.",
+        tests=_HISTORY_TESTS,
+        edits=(
+            Edit(
+                function=f"{HISTORY}._again",
+                find="record = failure.where.offset is not None",
+                put="record = False",
+            ),
+        ),
     ),
     Mutant(
         name="D2_any_failure_at_the_place_is_the_same",
