@@ -49,6 +49,8 @@ class Control:
         self.restarts = 0
         self.failures: tuple[AttemptFailure, ...] = ()
         """Of its attempts, newest first."""
+        self.stop_asked: Callable[[], None] = lambda: None
+        """Called when a stop is asked for while there is no attempt, from any thread."""
 
     def status(self) -> JobStatus:
         attempt = self.attempt
@@ -100,6 +102,8 @@ class Control:
         attempt = self.attempt
         if attempt is not None:
             attempt.executor.wake()
+        elif kind.stops:
+            self.stop_asked()
 
     def take(self) -> Asked | None:
         """The next request, in the job's thread."""

@@ -22,6 +22,8 @@ class StopSignals:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._asked = threading.Event()
+        self._look = threading.Event()
+        """Whoever waits is to look up."""
         self._wake = wake
         self._count = 0
         self._before: list[tuple[signal.Signals, object]] = []
@@ -34,8 +36,14 @@ class StopSignals:
         return self._asked.is_set()
 
     def wait(self, timeout_ms: int) -> None:
-        """Wait that long, or until a signal comes."""
-        self._asked.wait(timeout_ms / 1_000)
+        """Wait that long, or until a signal comes, or somebody has called ``look_up`` since the last wait."""
+        self._look.wait(timeout_ms / 1_000)
+        if not self._asked.is_set():
+            self._look.clear()
+
+    def look_up(self) -> None:
+        """From any thread: end the wait, the next one if there is none now."""
+        self._look.set()
 
     def __enter__(self) -> StopSignals:
         self._writing.setblocking(False)
@@ -66,4 +74,5 @@ class StopSignals:
             if self._count > 1:
                 os._exit(128 + received[0])
             self._asked.set()
+            self._look.set()
             self._wake()

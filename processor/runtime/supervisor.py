@@ -36,7 +36,11 @@ class AskedToStop(Protocol):
     def asked(self) -> bool: ...
 
     def wait(self, timeout_ms: int) -> None:
-        """Wait that long, or until somebody asks."""
+        """Wait that long, or until somebody asks, or has called ``look_up`` since the last wait."""
+        ...
+
+    def look_up(self) -> None:
+        """From any thread: end the wait, the next one if there is none now."""
         ...
 
 
@@ -79,6 +83,8 @@ class Supervisor:
 
     def run(self, options: StartOptions, signals: AskedToStop, socket: Listening) -> int:
         """All attempts. Returns the exit code, or raises the error that ended the job."""
+        # A pause between attempts may be long; whoever asks for a stop meanwhile does not sit it out.
+        self._control.stop_asked = signals.look_up
         while True:
             self._state.to(JobStatus.RECOVERING)
             outcome = self._attempt(options, signals, socket)

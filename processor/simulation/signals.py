@@ -14,6 +14,7 @@ class SimulatedSignals:
     def __init__(self, process: SimulatedProcess) -> None:
         self._process = process
         self._asked = False
+        self._look = False
         self._waiting: Task | None = None
         self.wake: Callable[[], None] = lambda: None
 
@@ -26,18 +27,22 @@ class SimulatedSignals:
         """SIGTERM, from the scheduler or another process."""
         self._asked = True
         self.wake()
+        self.look_up()
+
+    def look_up(self) -> None:
+        self._look = True
         if self._waiting is not None:
             self._process.world.unpark(self._waiting)
 
     def wait(self, timeout_ms: int) -> None:
         self._process.check()
-        if self._asked:
-            return
-        self._waiting = self._process.world.running
-        try:
-            self._process.world.park(timeout_ms * US_PER_MS)
-        finally:
-            self._waiting = None
+        if not self._look:
+            self._waiting = self._process.world.running
+            try:
+                self._process.world.park(timeout_ms * US_PER_MS)
+            finally:
+                self._waiting = None
+        self._look = self._asked
 
 
 class NoSocket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -62,9 +63,16 @@ class Signals:
 
     def __init__(self) -> None:
         self.asked = False
+        self.on_wait: Callable[[], None] = lambda: None
+        self._look = threading.Event()
 
     def wait(self, timeout_ms: int) -> None:
-        return None
+        self.on_wait()
+        self._look.wait(timeout_ms / 1_000)
+        self._look.clear()
+
+    def look_up(self) -> None:
+        self._look.set()
 
 
 class NoSocket:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from datetime import timedelta
 from typing import cast
 
@@ -19,6 +21,7 @@ from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
 from processor.runtime.attempt import checkpoint_policy
 from processor.runtime.origin import write_savepoint
+from processor.runtime.signals import StopSignals
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
 from processor.savepoint import open_savepoint
 from processor.state.declarations import ValueState
@@ -173,6 +176,38 @@ def test_d2_without_restarts_the_first_failure_ends_the_job(tmp_path):
         run.run()
     assert run.control.restarts == 0
     assert len(run.control.status().failures) == 1
+
+
+def test_d2_who_asks_for_a_stop_does_not_sit_out_the_pause_before_a_restart(tmp_path):
+    """The test's own time-out is shorter than the pause."""
+    run = JobRun(tmp_path, runtime={"restart": {"strategy": "fixed-delay", "delay": "1h", "attempts": 1}})
+    run.source.on_poll = raising(Unavailable("the broker is away"))
+
+    def asked() -> None:
+        run.source.on_poll = lambda: None
+        run.control.stop(None, run.answers.append)
+
+    run.signals.on_wait = asked
+    assert run.run() == 0
+    assert run.state.status is JobStatus.STOPPED
+    assert [answer.checkpoint for answer in run.answers] == [checkpoints(run)[-1].checkpoint]
+
+
+def test_d2_a_wait_ends_for_whoever_looks_up_and_the_next_one_is_whole_again():
+    with StopSignals(lambda: None) as signals:
+        signals.look_up()
+        signals.wait(3_600_000)
+        signals.wait(0)
+        asked = [signals.asked]
+        later = threading.Thread(target=signals.look_up)
+        later.start()
+        signals.wait(3_600_000)
+        later.join()
+        signal.raise_signal(signal.SIGTERM)
+        signals.wait(3_600_000)
+        asked.append(signals.asked)
+        signals.wait(3_600_000)
+    assert asked == [False, True]
 
 
 def test_what_no_restart_can_mend_ends_the_job_at_once(tmp_path):
