@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from processor.channels.addresses import Address
+from processor.channels.credentials import Credentials, PeerConnection
 from processor.channels.handshake import Dialled, Dialler, Hello, refused, welcome
 from processor.channels.listening import Connecting
 from processor.channels.poller import Poller
@@ -27,7 +28,7 @@ class Dial:
         address: Address,
         hello: Callable[[], Hello],
         *,
-        secret: bytes,
+        credentials: Credentials,
         poller: Poller,
         clock: Clock,
     ) -> None:
@@ -35,7 +36,7 @@ class Dial:
         self._peer = peer
         self._address = address
         self._hello = hello
-        self._secret = secret
+        self._credentials = credentials
         self._poller = poller
         self._clock = clock
         self._again_ms: int | None = None
@@ -43,15 +44,13 @@ class Dial:
         self.trouble = "it has not answered"
         """Why the newest try came to nothing, or what it waits for."""
 
-    def step(self) -> SocketConnection | None:
+    def step(self) -> PeerConnection | None:
         """The connection, once there is one. Raises AttemptFailed when the other side will not have it."""
         if self._again_ms is not None and self._clock.monotonic_ms() < self._again_ms:
             return None
         try:
             if self._try is None:
-                self._try = _Try(
-                    self._peer, self._address, Dialler(self._hello(), self._secret), self._poller
-                )
+                self._try = self._begin()
             if not self._try.step():
                 return None
         except ValueError as error:
@@ -67,6 +66,16 @@ class Dial:
         connection, self._try = self._try.connection, None
         return connection
 
+    def _begin(self) -> _Try:
+        begun = _Try(
+            f"worker {self._peer}",
+            self._address,
+            Dialler(self._hello(), self._credentials.secret),
+            self._credentials,
+        )
+        self._poller.watch(begun.connection)
+        return begun
+
     def close(self) -> None:
         """Give the try up that is under way; idempotent."""
         given_up, self._try = self._try, None
@@ -76,12 +85,11 @@ class Dial:
 
 
 class _Try:
-    def __init__(self, peer: WorkerId, address: Address, dialler: Dialler, poller: Poller) -> None:
+    def __init__(self, peer: str, address: Address, dialler: Dialler, credentials: Credentials) -> None:
         self._connecting: Connecting | None = Connecting(address)
         self._dialler = dialler
-        self.connection = SocketConnection(self._connecting.socket, f"worker {peer}")
+        self.connection = credentials.dialling(SocketConnection(self._connecting.socket, peer))
         self.connection.send([dialler.opening])
-        poller.watch(self.connection)
 
     def step(self) -> bool:
         """Whether the other side has said welcome."""
@@ -103,7 +111,7 @@ class _Try:
 class Visit:
     """Somebody who has connected here, and has to say who it is."""
 
-    def __init__(self, connection: SocketConnection, dialled: Dialled, until_ms: int) -> None:
+    def __init__(self, connection: PeerConnection, dialled: Dialled, until_ms: int) -> None:
         """``until_ms``: when it must have proved itself."""
         self.connection = connection
         self._dialled = dialled
@@ -123,7 +131,7 @@ class Visit:
             connection.send([self._dialled.receive(bytes(heard))])
             connection.flush()
 
-    def welcome(self) -> SocketConnection:
+    def welcome(self) -> PeerConnection:
         self.connection.peer = f"worker {self.hello.worker}" if self.hello else self.connection.peer
         self.connection.send([welcome()])
         self.connection.flush()

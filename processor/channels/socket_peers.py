@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from processor.channels.addresses import Address, parse_address
+from processor.channels.addresses import Address, TcpAddress, parse_address
+from processor.channels.credentials import NO_CREDENTIALS, Credentials, PeerConnection
 from processor.channels.greeting import Dial, Visit
 from processor.channels.handshake import Dialled, Hello
 from processor.channels.listening import Listener
@@ -15,7 +16,7 @@ from processor.channels.sockets import SocketConnection
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
 from processor.contracts.connection import Connection
-from processor.errors import AttemptFailed
+from processor.errors import AttemptFailed, SettingsError
 from processor.ids import Attempt, Incarnation, JobName, WorkerId
 
 CONNECT_TIMEOUT_MS: Final = 60_000
@@ -37,7 +38,7 @@ class _Now:
     wanted: frozenset[WorkerId]
     until_ms: int
     dials: dict[WorkerId, Dial] = field(default_factory=dict)
-    connections: dict[WorkerId, SocketConnection] = field(default_factory=dict)
+    connections: dict[WorkerId, PeerConnection] = field(default_factory=dict)
 
 
 class SocketPeers:
@@ -51,15 +52,19 @@ class SocketPeers:
         *,
         clock: Clock,
         chance: Chance,
-        secret: bytes = b"",
+        credentials: Credentials = NO_CREDENTIALS,
     ) -> None:
-        """Listens at once. ``secret``: what all workers of the job have and nobody else; may be empty where only the
-        user's own processes can connect. Raises SettingsError."""
+        """Listens at once. Raises SettingsError, also for an address on a network without any credentials."""
+        if isinstance(address, TcpAddress) and not credentials.any:
+            raise SettingsError(
+                f"workers would be reached at {address} by anybody.",
+                remedy="Set runtime.cluster.secret_file, or certificate_file, key_file and ca_file.",
+            )
         self._worker = worker
         self._job = job
         self._clock = clock
         self._chance = chance
-        self._secret = secret
+        self._credentials = credentials
         self._listener = Listener(address)
         self._poller = Poller()
         self._poller.watch(self._listener)
@@ -131,11 +136,11 @@ class SocketPeers:
 
     def _receive_visits(self) -> None:
         while (accepted := self._listener.accept()) is not None:
-            connection = SocketConnection(accepted, "whoever has connected")
             if len(self._visits) >= VISITS_MAX:
-                connection.close()
+                accepted.close()
                 continue
-            dialled = Dialled(self._chance.token(), self._secret)
+            connection = self._credentials.dialled(SocketConnection(accepted, "whoever has connected"))
+            dialled = Dialled(self._chance.token(), self._credentials.secret)
             self._visits.append(Visit(connection, dialled, self._clock.monotonic_ms() + PROOF_TIMEOUT_MS))
             self._poller.watch(connection)
         self._visits = [visit for visit in self._visits if self._stays(visit)]
@@ -199,14 +204,14 @@ class SocketPeers:
             place = parse_address(address)
         except ValueError as error:
             raise AttemptFailed(f"worker {peer} cannot be reached: {error}.") from error
-        return Dial(peer, place, hello, secret=self._secret, poller=self._poller, clock=self._clock)
+        return Dial(peer, place, hello, credentials=self._credentials, poller=self._poller, clock=self._clock)
 
-    def _keep(self, now: _Now, peer: WorkerId, connection: SocketConnection) -> None:
+    def _keep(self, now: _Now, peer: WorkerId, connection: PeerConnection) -> None:
         # What the quick ones send must not end every wait for the slow ones.
         self._poller.forget(connection)
         now.connections[peer] = connection
 
-    def _end(self, connection: SocketConnection) -> None:
+    def _end(self, connection: PeerConnection) -> None:
         self._poller.forget(connection)
         connection.close()
 

@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, model_validator
 
 from processor.ids import MAX_PARALLELISM_LIMIT
+from processor.settings.cluster import ClusterSettings
 from processor.settings.location import StoreLocation
 from processor.settings.restart import RestartSettings
 from processor.settings.section import Section
@@ -261,6 +262,11 @@ class RuntimeSettings(Section):
                 f"{duration_text(self.heartbeat_timeout)}: one that was stopped for a moment would count as hanging"
             )
         return self
+
+    cluster: ClusterSettings = Field(
+        default_factory=ClusterSettings,
+        description="How workers on several machines make sure of each other.",
+    )
 
 
 class LogSettings(Section):

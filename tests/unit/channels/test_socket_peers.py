@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from processor.channels.addresses import UnixAddress, parse_address
+from processor.channels.addresses import TcpAddress, UnixAddress, parse_address
+from processor.channels.credentials import NO_CREDENTIALS, Credentials
 from processor.channels.exchange import Exchange
 from processor.channels.handshake import Dialled
 from processor.channels.socket_peers import CONNECT_TIMEOUT_MS, PROOF_TIMEOUT_MS, VISITS_MAX, SocketPeers
@@ -38,17 +41,34 @@ class SetClock:
 class Workers:
     """Some workers, all in this thread."""
 
-    def __init__(self, place: str, number: int) -> None:
+    def __init__(self, place: str, credentials: Credentials, number: int) -> None:
         self.clock = SetClock()
-        self._addresses = addresses_in(place, number)
+        self._place = place
+        self._credentials = credentials
         self.made: list[SocketPeers] = []
-        self.all = [self.make(WorkerId(n)) for n in range(number)]
+        self.all = [
+            self.make(WorkerId(n), at=address) for n, address in enumerate(addresses_in(place, number))
+        ]
 
     def make(
-        self, worker: WorkerId, *, job: JobName = JOB, secret: bytes = b"secret", to: str = ""
+        self,
+        worker: WorkerId,
+        *,
+        job: JobName = JOB,
+        secret: bytes | None = None,
+        at: str = "",
     ) -> SocketPeers:
-        address = parse_address(to or self._addresses[worker])
-        made = SocketPeers(worker, job, address, clock=self.clock, chance=SystemChance(), secret=secret)
+        """``at``: without it, somewhere else than all the others."""
+        elsewhere = f"{self._place}/{len(self.made)}.sock" if self._place.startswith("unix:") else self._place
+        credentials = self._credentials if secret is None else replace(self._credentials, secret=secret)
+        made = SocketPeers(
+            worker,
+            job,
+            parse_address(at or elsewhere),
+            clock=self.clock,
+            chance=SystemChance(),
+            credentials=credentials,
+        )
         self.made.append(made)
         return made
 
@@ -92,11 +112,11 @@ class Workers:
 
 
 @pytest.fixture
-def workers(place):
+def workers(place, credentials):
     made: list[Workers] = []
 
     def make(number: int) -> Workers:
-        made.append(Workers(place, number))
+        made.append(Workers(place, credentials, number))
         return made[-1]
 
     yield make
@@ -168,7 +188,7 @@ def test_a_worker_of_another_job_incarnation_or_place_is_turned_away(workers):
     two = workers(2)
     low, high = two.all
     two.connect(high, 1)
-    other = two.make(WorkerId(0), job=JobName("other"), to=low.address.replace("worker-0", "other"))
+    other = two.make(WorkerId(0), job=JobName("other"))
     two.connect(other, 1)
     two.fails(other, "this is worker 1 of job 'job'")
     two.connect(low, 1, Incarnation("another"))
@@ -181,7 +201,7 @@ def test_who_does_not_know_the_secret_is_never_connected(workers):
     two = workers(2)
     low, high = two.all
     two.connect(high, 1)
-    stranger = two.make(WorkerId(0), secret=b"a guess", to=low.address.replace("worker-0", "stranger"))
+    stranger = two.make(WorkerId(0), secret=b"a guess")
     two.connect(stranger, 1)
     two.fails(stranger, "it does not know the job's secret")
     assert two.turn(high) is None
@@ -199,11 +219,10 @@ def test_a_worker_that_was_never_expected_is_turned_away(workers):
 
 def test_a_second_connection_of_the_same_worker_is_turned_away(workers):
     two = workers(2)
-    low, _ = two.all
     for peers in two.all:
         two.connect(peers, 1)
     two.meet()
-    again = two.make(WorkerId(0), to=low.address.replace("worker-0", "again"))
+    again = two.make(WorkerId(0))
     two.connect(again, 1)
     two.fails(again, "worker 1 is connected with worker 0 already")
 
@@ -217,7 +236,7 @@ def test_a_worker_that_is_not_there_yet_is_tried_again(workers):
     for _ in range(5):
         two.clock.now_ms += 1_000
         assert low.connected() is None
-    two.all[1] = two.make(WorkerId(1))
+    two.all[1] = two.make(WorkerId(1), at=addresses[WorkerId(1)])
     two.connect(two.all[1], 1)
     two.meet()
 
@@ -252,6 +271,16 @@ def knock(address: str) -> socket.socket:
     return socket.create_connection((place.host, place.port))
 
 
+def ended(caller: socket.socket) -> bool:
+    """Whether the other side has ended the connection."""
+    caller.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while caller.recv(4_096):
+            pass
+        return True
+    return False
+
+
 def heard(caller: socket.socket, peers: SocketPeers) -> bytes:
     """Everything that a stranger is told until the end."""
     caller.setblocking(False)
@@ -272,18 +301,19 @@ def heard(caller: socket.socket, peers: SocketPeers) -> bytes:
     return bytes(found)
 
 
-def test_strangers_are_told_nothing_and_disturb_nobody(workers):
+def test_strangers_are_told_nothing_and_disturb_nobody(workers, kind):
+    told = b"" if kind == "tls" else Dialled.opening
     two = workers(2)
     high = two.all[1]
     with knock(high.address) as talks, knock(high.address) as keeps_still, knock(high.address) as leaves:
         talks.send(b"GET / HTTP/1.1\r\n\r\n")
         leaves.close()
-        assert heard(talks, high) == Dialled.opening
+        assert heard(talks, high).startswith(told)
         for peers in two.all:
             two.connect(peers, 1)
         two.meet()
         two.clock.now_ms += PROOF_TIMEOUT_MS
-        assert heard(keeps_still, high) == Dialled.opening
+        assert heard(keeps_still, high) == told
 
 
 def test_strangers_are_not_more_than_a_named_number(workers):
@@ -293,7 +323,7 @@ def test_strangers_are_not_more_than_a_named_number(workers):
         callers.append(knock(alone.address))
         alone.wait(0)
     assert heard(callers[-1], alone) == b""
-    assert callers[0].recv(100) == Dialled.opening
+    assert not ended(callers[0])
     for caller in callers:
         caller.close()
 
@@ -304,9 +334,8 @@ def test_another_thread_ends_a_wait(workers):
     alone.wait(int(PATIENCE_S * 1_000))
 
 
-def test_a_socket_lies_where_nobody_else_can_enter_and_goes_with_its_worker(workers, place, tmp_path):
-    if not place.startswith("unix:"):
-        pytest.skip("of Unix sockets")
+@pytest.mark.parametrize("kind", ["unix"], indirect=True)
+def test_a_socket_lies_where_nobody_else_can_enter_and_goes_with_its_worker(workers):
     (alone,) = workers(1).all
     path = Path(alone.address.removeprefix("unix:"))
     assert stat.S_ISSOCK(os.stat(path).st_mode)
@@ -319,3 +348,24 @@ def test_a_socket_lies_where_nobody_else_can_enter_and_goes_with_its_worker(work
     path.touch()
     with pytest.raises(SettingsError, match="nothing can listen on unix:"):
         SocketPeers(WorkerId(0), JOB, UnixAddress(path), clock=SetClock(), chance=SystemChance())
+
+
+def test_nobody_listens_on_a_network_without_credentials():
+    with pytest.raises(SettingsError, match=r"tcp:127.0.0.1:0 by anybody.*runtime.cluster.secret_file"):
+        SocketPeers(
+            WorkerId(0),
+            JOB,
+            TcpAddress("127.0.0.1", 0),
+            clock=SetClock(),
+            chance=SystemChance(),
+            credentials=NO_CREDENTIALS,
+        )
+
+
+@pytest.mark.parametrize("kind", ["tls"], indirect=True)
+def test_with_certificates_alone_no_secret_is_needed(workers):
+    two = workers(0)
+    two.all = [two.make(WorkerId(n), secret=b"") for n in range(2)]
+    for peers in two.all:
+        two.connect(peers, 1)
+    two.meet()

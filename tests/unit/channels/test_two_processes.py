@@ -19,19 +19,34 @@ from processor.protocol.messages import CheckpointKind
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element, EndOfInput, Watermark
 from processor.runtime.system import SystemChance, SystemClock
-from tests.unit.channels.echo_worker import ATTEMPT, BACK, INCARNATION, JOB, SECRET, WAIT_MS, WINDOW_BYTES
+from tests.unit.channels.certificates import Authority
+from tests.unit.channels.echo_worker import (
+    ATTEMPT,
+    BACK,
+    INCARNATION,
+    JOB,
+    WAIT_MS,
+    WINDOW_BYTES,
+    credentials,
+)
 from tests.unit.channels.kit import CODEC, EDGE, HERE, THERE, addresses_in
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @contextmanager
-def echo(here: str, there: str) -> Iterator[tuple[subprocess.Popen[str], SocketPeers, Exchange]]:
+def echo(place: str, files: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], SocketPeers, Exchange]]:
     """The other process, and this worker's connections with it."""
-    command = [sys.executable, "-m", "tests.unit.channels.echo_worker", there]
+    here, there = addresses_in(place)
+    command = [sys.executable, "-m", "tests.unit.channels.echo_worker", there, *files]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         peers = SocketPeers(
-            HERE, JOB, parse_address(here), clock=SystemClock(), chance=SystemChance(), secret=SECRET
+            HERE,
+            JOB,
+            parse_address(here),
+            clock=SystemClock(),
+            chance=SystemChance(),
+            credentials=credentials(*files),
         )
         try:
             assert process.stdout is not None
@@ -43,6 +58,15 @@ def echo(here: str, there: str) -> Iterator[tuple[subprocess.Popen[str], SocketP
         finally:
             peers.close()
             process.kill()
+
+
+@pytest.fixture
+def files(kind, tmp_path):
+    """Of certificate, key and authority, for TLS."""
+    if kind != "tls":
+        return ()
+    authority = Authority(tmp_path)
+    return (*map(str, authority.sign("worker")), str(authority.file))
 
 
 def some_elements() -> Sequence[Element]:
@@ -63,8 +87,8 @@ def some_elements() -> Sequence[Element]:
     return [*elements, EndOfInput()]
 
 
-def test_everything_comes_back_in_order_under_back_pressure(place):
-    with echo(*addresses_in(place)) as (process, peers, exchange):
+def test_everything_comes_back_in_order_under_back_pressure(place, files):
+    with echo(place, files) as (process, peers, exchange):
         sender, receiver = exchange.sender(THERE, EDGE, CODEC), exchange.receiver(THERE, BACK, CODEC)
         elements = some_elements()
         sent, held = 0, 0
@@ -87,8 +111,8 @@ def test_everything_comes_back_in_order_under_back_pressure(place):
         assert process.wait(60) == 0
 
 
-def test_a_worker_that_is_killed_fails_the_attempt_by_name(place):
-    with echo(*addresses_in(place)) as (process, peers, exchange):
+def test_a_worker_that_is_killed_fails_the_attempt_by_name(place, files):
+    with echo(place, files) as (process, peers, exchange):
         sender = exchange.sender(THERE, EDGE, CODEC)
         exchange.receiver(THERE, BACK, CODEC)
         while sender.ready():

@@ -1,0 +1,37 @@
+"""Settings of what workers on several machines say to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from processor.settings.section import Section
+
+
+class ClusterSettings(Section):
+    """How workers that reach each other over a network make sure of each other. Workers of one machine need none of
+    it: their sockets lie where only the job's user can enter."""
+
+    secret_file: Path | None = Field(
+        default=None,
+        description="File with a secret that all workers of the job have and nobody else, such as 'openssl rand -hex "
+        "32' prints. It keeps strangers out; who controls the network can still read and change what is said.",
+    )
+    certificate_file: Path | None = Field(
+        default=None,
+        description="Certificate (PEM) that a worker shows to the others: with it, connections are TLS, both ways.",
+    )
+    key_file: Path | None = Field(default=None, description="Private key (PEM) of the certificate.")
+    ca_file: Path | None = Field(
+        default=None,
+        description="Certificate (PEM) of the authority that has signed those of the job's workers. Whoever it signs "
+        "for is a worker: let it sign for nobody else, or set secret_file too.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClusterSettings:
+        files = (self.certificate_file, self.key_file, self.ca_file)
+        if any(file is None for file in files) and any(file is not None for file in files):
+            raise ValueError("certificate_file, key_file and ca_file go together: set all or none")
+        return self
