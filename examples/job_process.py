@@ -48,6 +48,11 @@ class JobProcess:
                 env={**os.environ, **(environment or {})},
             )
 
+    @property
+    def started(self) -> bool:
+        """Whether it was ever started."""
+        return self._process is not None
+
     def exit_code(self) -> int | None:
         """None while it runs."""
         return None if self._process is None else self._process.poll()
@@ -91,6 +96,8 @@ class Reached:
     """Records before the positions of the newest decided checkpoint; control records count too."""
     checkpoint: int = 0
     attempts: int = 0
+    published_by: int = 0
+    """The attempt that published last."""
     published: bool = False
     """Whether the newest decided checkpoint is out."""
     positions: Mapping[str, int] = field(default_factory=dict)
@@ -108,7 +115,7 @@ def reached(checkpoints: Path, job: str) -> Reached:
 def reached_by(log: DecisionLog) -> Reached:
     """The same by a log, wherever it is."""
     view = log.read_all()
-    newest = view.newest()
+    newest, note = view.newest(), log.published()
     if newest is None:
         return Reached(attempts=view.newest_attempt)
     positions = {
@@ -121,6 +128,7 @@ def reached_by(log: DecisionLog) -> Reached:
         records_in=sum(positions.values()),
         checkpoint=newest.checkpoint,
         attempts=view.newest_attempt,
-        published=is_published(newest, log.published()),
+        published_by=0 if note is None else note.attempt,
+        published=is_published(newest, note),
         positions=positions,
     )

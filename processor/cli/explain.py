@@ -17,4 +17,4 @@ def explain(build: BuildArgument, config: ConfigOption = None, set_: SetOption =
         from processor.plan.explain import explain as drawn
 
         settings = load_configured(config, set_, told).settings
-        typer.echo(drawn(plan(load_graph(build), settings.runtime.parallelism)))
+        typer.echo(drawn(plan(load_graph(build), settings.runtime.default_parallelism)))

@@ -19,6 +19,7 @@ from processor.cli import (
     status,
     stop,
     verify,
+    worker,
 )
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 
 app.command("run")(run.run)
+app.command("worker", hidden=True)(worker.worker)
 app.command("explain")(explain.explain)
 app.command("status")(status.status)
 app.command("stop")(stop.stop)

@@ -62,7 +62,7 @@ def replay(
         from processor.cli.replay_until import ends_of, read_until
         from processor.ids import JobName
         from processor.plugins import installed_plugins
-        from processor.runtime.embedded import run_job
+        from processor.runtime.daemon import run_job
         from processor.runtime.renaming import read_renamings, renamed
         from processor.runtime.replay import Replay, newest_checkpoint, read_targets
         from processor.runtime.start_options import StartOptions

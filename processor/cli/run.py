@@ -35,6 +35,10 @@ RenameOption = Annotated[
         help="A step that the checkpoint calls OLD, or a state STEP/OLD=STEP/NEW; may be given several times.",
     ),
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Processes that share the job: runtime.workers."),
+]
 
 
 def run(
@@ -64,6 +68,7 @@ def run(
     accept_duplicates: AcceptDuplicatesOption = False,
     dropped_state: DroppedStateOption = None,
     rename: RenameOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Run a job until it ends or is stopped, going on from its newest checkpoint."""
     with reporting() as told:
@@ -72,11 +77,13 @@ def run(
         from processor.cli.job_reference import load_graph
         from processor.storage.places import places_of
 
-        settings = load_configured(config, set_, told).settings
+        assignments = [*(set_ or ()), *(() if workers is None else (f"runtime.workers={workers}",))]
+        settings = load_configured(config, assignments, told).settings
         places_of(settings)  # before the job's code, slow to import perhaps
         graph = load_graph(build)
 
-        from processor.runtime.embedded import run_job
+        from processor.runtime.daemon import run_job
+        from processor.runtime.launch import Launch
         from processor.runtime.renaming import read_renamings
         from processor.runtime.start_options import StartOptions
         from processor.telemetry.log import get_log
@@ -91,7 +98,8 @@ def run(
             dropped_state=frozenset(dropped_state or ()),
             renamed=read_renamings(rename or ()),
         )
-        code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
+        launch = Launch(build=build, config=tuple(config or ()), assignments=tuple(assignments))
+        code = run_job(graph, settings, options, get_log("runtime").bind(job=graph.name), launch=launch)
         raise typer.Exit(code)
 
 

@@ -49,6 +49,7 @@ from processor.protocol.messages import (
     CheckpointCompleted,
     CheckpointKind,
     Declined,
+    HoldSources,
     InjectBarrier,
     PublicationDone,
     PublicationUnanswered,
@@ -136,9 +137,10 @@ class Coordinator:
             case SubtaskEnded(subtask=subtask):
                 self._triggering.ended(subtask, now_ms)
                 return ()
-            case SubtaskPressed():
+            case SubtaskPressed(subtask=subtask):
                 self._triggering.pacing.press()
-                return ()
+                until = self._triggering.next_checkpoint
+                return (Broadcast(order=HoldSources(attempt=self._attempt, subtask=subtask, until=until)),)
             case SubtaskReads(subtask=subtask, backlog=backlog):
                 self._triggering.reads(subtask, backlog=backlog)
                 return ()

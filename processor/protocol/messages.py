@@ -159,6 +159,16 @@ class AssignSplits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldSources:
+    """An outbox or a cache of a subtask is full: sources of other workers hold still too, until a checkpoint from
+    this one on is decided or given up (R9). Who has it itself looks, and needs no order."""
+
+    attempt: Attempt
+    subtask: SubtaskId
+    until: CheckpointId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllRunning:
     """Every subtask of the attempt is known to run: nobody need say so again."""
 
@@ -170,6 +180,7 @@ Order = (
     | InjectBarrier
     | AbortCheckpoint
     | ResumeSources
+    | HoldSources
     | CheckpointDecided
     | CheckpointCompleted
     | RefreshMarkers

@@ -26,6 +26,11 @@ class Triggering:
         self._stopping: CheckpointId | None = None
         """The checkpoint behind whose barrier nothing runs any more."""
 
+    @property
+    def next_checkpoint(self) -> CheckpointId:
+        """The id that the next one gets."""
+        return self._next_id
+
     # --- what is heard of subtasks
 
     def runs(self, subtask: SubtaskId, now_ms: int) -> bool:

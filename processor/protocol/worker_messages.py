@@ -6,7 +6,7 @@ Every message names its attempt, or the process it is of; one of another attempt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from processor.ids import Attempt, Incarnation, Position, SplitId, StepName, WorkerId
 from processor.protocol.entries import CheckpointEntry
@@ -104,6 +104,8 @@ class Failure:
     step: str | None = None
     split: str | None = None
     offset: int | None = None
+    row: int | None = None
+    """Of a row that is refused for good."""
     trace: str = ""
     """Where it was raised, for people."""
 
@@ -133,7 +135,7 @@ class Visible:
 class Stack:
     """Where the stepping thread stands, as lines of text."""
 
-    text: str = field(default="")
+    text: str
 
 
 FromWorker = Joined | Heartbeat | Deployed | WorkerFailed | Released | Visible | Stack

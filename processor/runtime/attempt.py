@@ -36,6 +36,7 @@ from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.renaming import renamed
 from processor.runtime.start_options import StartOptions
+from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS
 from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
@@ -46,14 +47,8 @@ from processor.task.publication import PublishTools
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
 
-TICK_MS = 5
-"""How often deadlines and the pace of checkpoints are looked at."""
-
 VISIBLE_TIMEOUT_MS = 30_000
 """How long an end waits until its last output can be read (R17)."""
-
-PUBLISHES_FAILED = "publishes_failed"
-"""Counter of a sink: tries to publish that did not go through; they are repeated (case 8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +112,7 @@ class RunningAttempt:
     @property
     def driver(self) -> Driver | None:
         """None while still recovering."""
-        return self._driver
+        return self._driver if self._deployed else None
 
     @property
     def coordinator(self) -> Coordinator | None:
@@ -276,7 +271,7 @@ class RunningAttempt:
             incarnation=recovered.incarnation,
             entry=restored,
             unconfirmed=discovery.unconfirmed(),
-            parallelism=parts.settings.runtime.parallelism,
+            parallelism=parts.settings.runtime.default_parallelism,
             addresses=workers.addresses(),
         )
         workers.deploy(deploy)
@@ -330,10 +325,11 @@ class RunningAttempt:
         self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None], *, native: bool = False
     ) -> None:
         """Ask for a checkpoint, in the attempt's thread."""
-        if self._driver is None:
+        driver = self.driver
+        if driver is None:
             answer(Outcome(refused="the job is still recovering"))
         else:
-            self._driver.request(kind, savepoint, answer, native=native)
+            driver.request(kind, savepoint, answer, native=native)
 
     def wait_visible(self) -> bool:
         """Before the job ends: whether its last output can be read (R17)."""

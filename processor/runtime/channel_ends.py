@@ -8,7 +8,7 @@ from typing import Protocol
 
 from processor.channels.memory import MemoryChannel
 from processor.contracts.channel import ChannelReceiver, ChannelSender
-from processor.ids import SubtaskId, WorkerId
+from processor.ids import ChannelId, SubtaskId, WorkerId
 from processor.invariant import invariant
 from processor.plan.execution import ExecutionPlan
 from processor.plan.placement import Placement
@@ -21,10 +21,10 @@ from processor.settings.model import RuntimeSettings
 class ChannelsElsewhere(Protocol):
     """The ends of channels whose other end is in another worker (``processor.channels.exchange``)."""
 
-    def sender(self, peer: WorkerId, link: Link, codec: ValueCodec) -> ChannelSender: ...
+    def sender(self, peer: WorkerId, channel: ChannelId, codec: ValueCodec) -> ChannelSender: ...
 
     def receiver(
-        self, peer: WorkerId, link: Link, codec: ValueCodec, begins: Sequence[Element]
+        self, peer: WorkerId, channel: ChannelId, codec: ValueCodec, begins: Sequence[Element]
     ) -> ChannelReceiver: ...
 
 
@@ -73,10 +73,11 @@ class ChannelEnds:
         invariant(elsewhere is not None, "who is not alone has channels to the others")
         assert elsewhere is not None
         codec = self._codec(link.edge)
+        id = ChannelId(edge=link.edge, producer=link.producer.index, consumer=link.consumer.index)
         if sends:
-            sender = elsewhere.sender(self._placement.of(link.consumer), link, codec)
+            sender = elsewhere.sender(self._placement.of(link.consumer), id, codec)
             return Ends(sender=sender, receiver=None)
-        receiver = elsewhere.receiver(self._placement.of(link.producer), link, codec, begins)
+        receiver = elsewhere.receiver(self._placement.of(link.producer), id, codec, begins)
         return Ends(sender=None, receiver=receiver)
 
     def _codec(self, edge: int) -> ValueCodec:

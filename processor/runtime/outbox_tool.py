@@ -221,7 +221,7 @@ def _outbox_view(
 @contextmanager
 def _opened(graph: JobGraph, settings: Settings) -> Iterator[_Tool]:
     chance, clock = SystemChance(), SystemClock()
-    plan = lay_out(graph, settings.runtime.parallelism)
+    plan = lay_out(graph, settings.runtime.default_parallelism)
     where = places_of(settings)
     store = open_job_store(where, graph.name, token=chance.token, make=False)
     log = DecisionLog(store.log)

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 from processor.contracts.executor import Executor
 from processor.errors import Unavailable
-from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId
+from processor.ids import NO_CHECKPOINT, Attempt, CheckpointId, Incarnation, Marker, PublisherId
 from processor.protocol.messages import (
+    AbortCheckpoint,
     AllRunning,
     CheckpointDecided,
+    HoldSources,
+    InjectBarrier,
     Order,
     Publication,
     PublicationDone,
@@ -22,6 +25,12 @@ from processor.protocol.publishing import Wanted
 from processor.runtime.publishers import Publishers
 from processor.task.publication import PublishTools, publish, refresh_identity
 from processor.task.subtask import Subtask
+
+TICK_MS = 5
+"""How often whoever turns coordinator or worker tells it that time has passed."""
+
+PUBLISHES_FAILED = "publishes_failed"
+"""Counter of a sink: tries to publish that did not go through; they are repeated (case 8)."""
 
 RUNNING_AGAIN_MS = 1_000
 """Between two reports that the subtasks run, until the coordinator says that it knows."""
@@ -48,6 +57,7 @@ class Worker:
         self._attempt = attempt
         self._incarnation = incarnation
         self._subtasks = tuple(subtasks)
+        self._here = frozenset(subtask.id for subtask in subtasks)
         self._publishes = publishes
         self._publishers = publishers
         self._tools = publish_tools
@@ -56,6 +66,9 @@ class Worker:
         self._failed = failed
         self._newest: dict[PublisherId, CheckpointId] = {}
         """The newest checkpoint that each identity was told to publish."""
+        self._held_until = self._settled = NO_CHECKPOINT
+        """Sources hold still for somebody elsewhere until this checkpoint, and the newest that was decided or given
+        up, as far as is known here."""
         self._known_to_run = False
         self._running_again_ms: int | None = None
 
@@ -77,7 +90,7 @@ class Worker:
     def step(self) -> bool:
         """One turn over all subtasks; True when any did anything."""
         # One full outbox or cache holds all sources: the checkpoint that empties it needs their barriers (R9).
-        pressed = False
+        pressed = self._held_until > self._settled
         for subtask in self._subtasks:
             pressed = subtask.pressed() or pressed
         worked = False
@@ -96,8 +109,17 @@ class Worker:
     def handle(self, order: Order) -> None:
         if order.attempt != self._attempt:
             return
-        if isinstance(order, AllRunning):
-            self._known_to_run = True
+        match order:
+            case AllRunning():
+                self._known_to_run = True
+            case HoldSources(subtask=full, until=until) if full not in self._here:
+                self._held_until = max(self._held_until, until)
+            case InjectBarrier(decided=checkpoint):
+                self._settled = max(self._settled, checkpoint)
+            case AbortCheckpoint(checkpoint=checkpoint) | CheckpointDecided(checkpoint=checkpoint):
+                self._settled = max(self._settled, checkpoint)
+            case _:
+                pass
         for subtask in self._subtasks:
             subtask.handle(order)
         if isinstance(order, RefreshMarkers):

@@ -26,6 +26,9 @@ from processor.settings.units import Duration, Size, at_least_bytes, at_least_ms
 CONCURRENT_CHECKPOINTS_LIMIT = 16
 """Each holds what changed since the newest decided one, and its outboxes."""
 
+WORKERS_LIMIT = 1_024
+"""Each has a connection to every other."""
+
 
 class StateBackendName(StrEnum):
     MEMORY = "memory"
@@ -183,11 +186,23 @@ class StateSettings(Section):
 class RuntimeSettings(Section):
     """How the job is run on this machine."""
 
-    parallelism: int = Field(
+    workers: int = Field(
         default=1,
         ge=1,
+        le=WORKERS_LIMIT,
+        description="Processes that share the job's subtasks. With 1 everything is in the process that was started; "
+        "with more each is a process of its own, beside one that coordinates them.",
+    )
+    parallelism: int | None = Field(
+        default=None,
+        ge=1,
         le=MAX_PARALLELISM_LIMIT,
-        description="Parallel copies of each step of a job that does not say itself.",
+        description="Parallel copies of each step of a job that does not say itself; by default as many as workers.",
+    )
+    worker_start_timeout: Annotated[Duration, at_least_ms(1_000)] = Field(
+        default=60_000,
+        description="How long worker processes may take to start, with all that the job imports, before the attempt "
+        "fails.",
     )
     batch_records_max: int = Field(
         default=2_000, ge=1, le=100_000, description="Most records a source hands on at once."
@@ -248,6 +263,10 @@ class RuntimeSettings(Section):
     idle_wait: Annotated[Duration, at_least_ms(1)] = Field(
         default=50, description="Longest wait for a first record while there is nothing else to do."
     )
+    cluster: ClusterSettings = Field(
+        default_factory=ClusterSettings,
+        description="How workers on several machines make sure of each other.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> RuntimeSettings:
@@ -263,10 +282,10 @@ class RuntimeSettings(Section):
             )
         return self
 
-    cluster: ClusterSettings = Field(
-        default_factory=ClusterSettings,
-        description="How workers on several machines make sure of each other.",
-    )
+    @property
+    def default_parallelism(self) -> int:
+        """Of steps of a job that does not say itself."""
+        return self.workers if self.parallelism is None else self.parallelism
 
 
 class LogSettings(Section):

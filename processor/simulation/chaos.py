@@ -14,6 +14,7 @@ from processor.simulation.injection import Injection
 from processor.simulation.machine import FileNode, MachineDisk
 from processor.simulation.network import SimulatedNetwork
 from processor.simulation.process import SimulatedProcess
+from processor.simulation.streams import Streams
 from processor.simulation.unit import Unit
 from processor.simulation.world import US_PER_MS, World
 
@@ -39,6 +40,7 @@ class Chaos:
         network: SimulatedNetwork,
         disk: MachineDisk,
         wall: WallClock,
+        streams: Streams,
         another: Callable[[], Unit],
         newest_files: Callable[[], list[FileNode]],
     ) -> None:
@@ -49,6 +51,7 @@ class Chaos:
         self._network = network
         self._disk = disk
         self._wall = wall
+        self._streams = streams
         self._another = another
         self._newest_files = newest_files
         self._disk_pace = world.chance("disk")
@@ -75,6 +78,7 @@ class Chaos:
             ("second daemon", faults.second_daemons, self._second_daemon),
             ("clock jump", faults.clock_jumps, self._clock_jump),
             ("disk full", faults.disk_full, self._disk_full),
+            ("stream breaks", faults.streams_break, self._streams.break_one),
         ):
             self._repeat(kind, per_minute, act)
         self._world.later(faults.until_ms * US_PER_MS, self._clock_right)
@@ -216,8 +220,8 @@ class Chaos:
 
     def _crash(self) -> None:
         for unit in list(self.units):
-            if unit.daemon is not None:
-                self._kill(unit.daemon.process)
+            for process in unit.daemon.processes if unit.daemon is not None else ():
+                self._kill(process)
         self.forgotten += self._disk.crash(self._crash_chance)
 
     def _start_another(self) -> None:
@@ -232,16 +236,16 @@ class Chaos:
         chance = self._world.chance(f"set aside {len(self.units)}")
         for unit in self.units:
             unit.retire()
-            if unit.daemon is not None and unit.daemon.process.alive:
+            for process in unit.daemon.processes if unit.daemon is not None else ():
                 if chance.random() < 0.5:
-                    self._kill(unit.daemon.process)
+                    self._kill(process)
                 else:
-                    unit.daemon.process.sleep(chance.randint(*SLEEP_MS) * US_PER_MS)
+                    process.sleep(chance.randint(*SLEEP_MS) * US_PER_MS)
 
     # --- whom, how long
 
     def _any(self, kind: str) -> SimulatedProcess | None:
-        alive = [u.daemon.process for u in self.units if u.daemon is not None and u.daemon.process.alive]
+        alive = [p for unit in self.units if unit.daemon is not None for p in unit.daemon.processes]
         return self._chance(kind).choice(alive) if alive else None
 
     def _chance(self, kind: str) -> Random:

@@ -1,8 +1,9 @@
-"""One start of a job's daemon in a simulated process: what ``runtime.embedded`` does on a machine."""
+"""One start of a job's daemon in a simulated process: what ``runtime.daemon`` does on a machine."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +11,23 @@ from pathlib import Path
 from processor.contracts.job_control import JobControl
 from processor.errors import SettingsError
 from processor.fault_points import FaultHook
-from processor.ids import JobName
+from processor.ids import JobName, WorkerId
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState, JobStatus
+from processor.protocol.messages import Report
+from processor.protocol.worker_messages import FromWorker
 from processor.runtime.attempt import AttemptParts
+from processor.runtime.attempt_part import WorkerParts
 from processor.runtime.control import Control
 from processor.runtime.local_worker import LocalWorker
+from processor.runtime.remote_workers import RemoteWorkers
 from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
+from processor.runtime.worker_host import WorkerHost
+from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.model import Settings
 from processor.simulation.clock import SeededChance, SimulatedClock, WallClock
 from processor.simulation.disk import SimulatedDisk, Trouble
@@ -29,8 +36,10 @@ from processor.simulation.injection import Injection
 from processor.simulation.links import Wires
 from processor.simulation.local_state import LocalState
 from processor.simulation.machine import MachineDisk
+from processor.simulation.peers import MeetingPlace, SimulatedPeers
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.signals import NoSocket, SimulatedSignals
+from processor.simulation.worker_pool import SimulatedPool
 from processor.simulation.world import World
 from processor.storage.directory import JobDirectory, open_job_directory
 from processor.telemetry.log import Log
@@ -59,20 +68,32 @@ class Daemon:
         disk: MachineDisk,
         wall: WallClock,
         injection: Injection,
-        trouble: Trouble,
-        faults: FaultHook,
+        trouble: Callable[[SimulatedProcess], Trouble],
+        faults: Callable[[SimulatedProcess], FaultHook],
         local: LocalState,
+        meeting_place: MeetingPlace,
     ) -> None:
+        """``trouble`` and ``faults`` are those of a process: of the daemon itself, or of one of its workers."""
         self.process = process
         self.signals = SimulatedSignals(process)
         self._start = start
-        self._disk = SimulatedDisk(disk, process, trouble)
+        self._disk = disk
+        self._trouble = trouble
+        self._meeting_place = meeting_place
+        self.pool: SimulatedPool | None = None
+        """Its workers, when they are processes of their own."""
         self._wall = wall
         self._injection = injection
         self._faults = faults
         self._local = local
         self._control: Control | None = None
         self._state = JobState()
+
+    @property
+    def processes(self) -> list[SimulatedProcess]:
+        """Those of it that live."""
+        own = [self.process] if self.process.alive else []
+        return own if self.pool is None else own + self.pool.processes
 
     @property
     def fenced(self) -> bool:
@@ -104,36 +125,95 @@ class Daemon:
     def main(self) -> int:
         """The process's main task."""
         process, start = self.process, self._start
-        plan = lay_out(start.graph, start.settings.runtime.parallelism)
+        plan = lay_out(start.graph, start.settings.runtime.default_parallelism)
         chance = SeededChance(process.world.chance(f"tokens of {process.name}"))
         clock, metrics, state = SimulatedClock(process, self._wall), Metrics(), self._state
-        location = start.settings.checkpoint.directory
-        root = None if location is None else location.directory
-        if root is None:
-            raise SettingsError("checkpoint.directory is no local directory.")
-        directory = open_job_directory(
-            root, plan.job, token=chance.token, faults=self._faults, disk=self._disk
-        )
         statistics = CheckpointStatistics()
         control = self._control = Control(plan.job, state, metrics, clock, statistics)
-        wires = Wires(process, self._injection)
         parts = AttemptParts(
             plan=plan,
             settings=start.settings,
-            store=directory,
+            store=self._directory(process),
             backend=self._local.backend(process),
             clock=clock,
             chance=chance,
             metrics=metrics,
             statistics=statistics,
             executor=lambda: SimulatedExecutor(process, turn_us_max=start.turn_us_max),
-            faults=self._faults,
+            faults=self._faults(process),
             say=trace_log(process.world, process.name),
-            workers=lambda parts: LocalWorker(parts, links=wires.attempt, settled=nullcontext),
+            workers=self._workers(),
         )
         supervisor = Supervisor(parts, state, control)
         self.signals.wake = supervisor.wake
-        return supervisor.run(start.options, self.signals, NoSocket())
+        try:
+            return supervisor.run(start.options, self.signals, NoSocket())
+        finally:
+            if self.pool is not None:
+                self.pool.close()
+
+    def _workers(self) -> Callable[[WorkersParts], Workers]:
+        process, runtime = self.process, self._start.settings.runtime
+        if runtime.workers == 1:
+            wires = Wires(process, self._injection)
+            return lambda parts: LocalWorker(parts, links=wires.attempt, settled=nullcontext)
+        pool = self.pool = SimulatedPool(
+            process,
+            self._injection,
+            workers=runtime.workers,
+            heartbeat_ms=runtime.heartbeat_interval,
+            peers=lambda worker: SimulatedPeers(worker, self._meeting_place),
+            make_host=self._host,
+        )
+        log = trace_log(process.world, process.name)
+        return lambda parts: RemoteWorkers(parts, pool, "", log)
+
+    def _host(
+        self,
+        worker: WorkerId,
+        process: SimulatedProcess,
+        peers: SimulatedPeers,
+        send: Callable[[FromWorker | Report], None],
+    ) -> WorkerHost:
+        start = self._start
+
+        def executor() -> SimulatedExecutor:
+            made = SimulatedExecutor(process, turn_us_max=start.turn_us_max)
+            peers.wakes_too = made.wake
+            return made
+
+        return WorkerHost(
+            WorkerParts(
+                worker=worker,
+                graph=start.graph,
+                settings=start.settings,
+                store=self._directory(process),
+                backend=self._local.backend(process),
+                clock=SimulatedClock(process, self._wall),
+                chance=SeededChance(process.world.chance(f"tokens of {process.name}")),
+                metrics=Metrics(),
+                peers=peers,
+                executor=executor,
+                send=send,
+                faults=self._faults(process),
+                settled=nullcontext,
+                say=trace_log(process.world, process.name),
+            )
+        )
+
+    def _directory(self, process: SimulatedProcess) -> JobDirectory:
+        """The job's, on the disk of the machine, as a process sees it."""
+        location = self._start.settings.checkpoint.directory
+        root = None if location is None else location.directory
+        if root is None:
+            raise SettingsError("checkpoint.directory is no local directory.")
+        return open_job_directory(
+            root,
+            self._start.graph.name,
+            token=SeededChance(process.world.chance(f"names of {process.name}")).token,
+            faults=self._faults(process),
+            disk=SimulatedDisk(self._disk, process, self._trouble(process)),
+        )
 
 
 def look_at(world: World, disk: MachineDisk, root: Path, job: JobName) -> JobDirectory:

@@ -55,6 +55,8 @@ class Faults:
     """Per minute: the wall clock moves by up to an hour either way."""
     disk_full: float = 0.0
     """Per minute: the disk is full for a while."""
+    streams_break: float = 0.0
+    """Per minute: a connection between two workers breaks."""
 
     sync_fails: float = 0.0
     """Of a sync: EIO."""
@@ -120,6 +122,7 @@ class Faults:
             second_daemons=1,
             clock_jumps=2,
             disk_full=1,
+            streams_break=3,
             sync_fails=0.002,
             damages=0.06,
             disk_slow=0.005,

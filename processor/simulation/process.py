@@ -28,6 +28,11 @@ class SimulatedProcess:
         self.error: BaseException | None = None
         """What ended it by itself."""
         self._tasks: list[Task] = []
+        self._when_over: list[Callable[[], None]] = []
+
+    def when_over(self, told: Callable[[], None]) -> None:
+        """Have this called by the scheduler once the process has ended, however it does."""
+        self._when_over.append(told)
 
     def spawn(self, name: str, work: Callable[[], None], *, delay_us: int = 0) -> Task:
         """A task that ends quietly with the process."""
@@ -90,6 +95,8 @@ class SimulatedProcess:
     def _over(self) -> None:
         self.alive = False
         self.world.later(0, self._unwind)
+        for told in self._when_over:
+            self.world.later(0, told)
 
     def _unwind(self) -> None:
         tasks, self._tasks = self._tasks, []

@@ -51,6 +51,7 @@ def run_seed(
     steps_max: int = STEPS_MAX,
     keep_trace: bool = False,
     over_rocksdb: bool = False,
+    workers: int = 1,
 ) -> Result:
     """One run and its audits. What goes wrong is in the result; nothing is raised. ``over_rocksdb``: most of its
     processes keep their state there, and their checkpoints are its own files."""
@@ -65,6 +66,7 @@ def run_seed(
             steps_max=steps_max,
             keep_trace=keep_trace,
             over_rocksdb=over_rocksdb,
+            workers=workers,
         )
         found = _run(simulation)
     finally:

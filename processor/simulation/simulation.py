@@ -24,7 +24,9 @@ from processor.simulation.local_state import LocalState
 from processor.simulation.machine import FileNode, MachineDisk
 from processor.simulation.network import SimulatedNetwork
 from processor.simulation.operator import Operator
+from processor.simulation.peers import MeetingPlace
 from processor.simulation.process import SimulatedProcess
+from processor.simulation.streams import Streams
 from processor.simulation.trace import Trace
 from processor.simulation.unit import LoudEnd, Unit
 from processor.simulation.world import US_PER_MS, World
@@ -60,20 +62,25 @@ class Simulation:
         steps_max: int = STEPS_MAX,
         keep_trace: bool = False,
         over_rocksdb: bool = False,
+        workers: int = 1,
     ) -> None:
+        """``workers``: processes that share the job's subtasks."""
         self.case = case
+        self._workers = workers
         self.world = World(seed, steps_max=steps_max, trace=Trace(keep=keep_trace))
         self.injection = Injection(self.world, faults, limit, case.rare_points)
         self.network = SimulatedNetwork(self.world, self.injection)
         self.disk = MachineDisk()
         self.local = LocalState(self.world, over_rocksdb=over_rocksdb)
         self.wall = WallClock(self.world)
+        self.meeting_place = MeetingPlace(Streams(self.world, self.injection))
         self.chaos = Chaos(
             self.world,
             self.injection,
             network=self.network,
             disk=self.disk,
             wall=self.wall,
+            streams=self.meeting_place.streams,
             another=self._another_unit,
             newest_files=self._newest_files,
         )
@@ -135,7 +142,8 @@ class Simulation:
         for unit in self.chaos.units:
             unit.retire()
             if unit.daemon is not None:
-                unit.daemon.process.end_now()
+                for process in unit.daemon.processes:
+                    process.end_now()
         self._operator.end_now()
         self.local.close()
 
@@ -202,9 +210,10 @@ class Simulation:
             disk=self.disk,
             wall=self.wall,
             injection=self.injection,
-            trouble=self.chaos.trouble(process),
-            faults=self.chaos.hook(process),
+            trouble=self.chaos.trouble,
+            faults=self.chaos.hook,
             local=self.local,
+            meeting_place=self.meeting_place,
         )
 
     def _ended_well(self, ended: Daemon) -> None:
@@ -289,6 +298,7 @@ class Simulation:
         )
         runtime = RuntimeSettings().model_copy(
             update={
+                "workers": self._workers,
                 "parallelism": self.case.parallelism,
                 "batch_records_max": chance.choice((1, 3, 20)),
                 "channel_batches_max": chance.choice((1, 2, 16)),
@@ -297,11 +307,22 @@ class Simulation:
                 "restart": self._restart(chance.choice((0, 3, 10)), chance.choice((50, 500))),
                 "discovery_interval": chance.choice((300, 3_000)),
                 "idle_wait": chance.choice((10, 40)),
+                **self._of_workers(),
                 **self.case.runtime,
             }
         )
         plugins: dict[str, Any] = {name: system.settings for name, system in self.systems.items()}
         return Settings(checkpoint=checkpoint, runtime=runtime, plugins=plugins)
+
+    def _of_workers(self) -> dict[str, int]:
+        chance = self.world.chance("settings of workers")
+        return {
+            "heartbeat_interval": chance.choice((100, 400)),
+            "heartbeat_timeout": chance.choice((1_000, 3_000)),
+            "hang_timeout": 8_000,
+            "worker_start_timeout": 10_000,
+            "channel_bytes_max": chance.choice((1, 300, 2_000)),
+        }
 
     def _restart(self, attempts: int, delay_ms: int) -> RestartSettings:
         strategy = self.world.chance("settings of restarts").choice(

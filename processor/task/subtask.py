@@ -18,6 +18,7 @@ from processor.protocol.messages import (
     CheckpointCompleted,
     CheckpointDecided,
     CheckpointKind,
+    HoldSources,
     InjectBarrier,
     Order,
     RefreshMarkers,
@@ -146,7 +147,7 @@ class Subtask:
                     self.parts.chain.completed(checkpoint)
             case AssignSplits(step=step, splits=splits):
                 self.intake.assign(step, splits)
-            case RefreshMarkers() | AllRunning():
+            case RefreshMarkers() | HoldSources() | AllRunning():
                 pass  # the worker's
             case _:
                 assert_never(order)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from processor.ids import StepName
+
+N = TypeVar("N", int, float)
 
 SERIES_MAX: Final = 10_000
 """Different (step, name) pairs of one registry. Names never come from records; should one all the same,
@@ -60,6 +62,8 @@ class Metrics:
         self._lock = threading.Lock()
         self._counters: dict[Series, int] = {}
         self._gauges: dict[Series, float] = {}
+        self._elsewhere: dict[str, tuple[int, MetricsSnapshot]] = {}
+        """The newest of other processes."""
 
     def count(self, step: StepName, name: str, by: int = 1) -> None:
         """Add to a counter. Raises ValueError when ``by`` is negative: counters only grow."""
@@ -81,6 +85,15 @@ class Metrics:
             else:
                 self._refuse()
 
+    def told(self, by: str, process: int, snapshot: MetricsSnapshot) -> None:
+        """The newest values of another process. Of an earlier one in its place, what it has counted stays, and what
+        it measured does not."""
+        with self._lock:
+            before, last = self._elsewhere.get(by, (process, snapshot))
+            if before != process:
+                self._counters = _sum(self._counters, last.counters)
+            self._elsewhere[by] = (process, snapshot)
+
     def counter_of(self, step: StepName) -> Callable[[str, int], None]:
         """The ``count`` that contexts hand to sources, sinks and operators."""
 
@@ -90,8 +103,13 @@ class Metrics:
         return count
 
     def snapshot(self) -> MetricsSnapshot:
+        """Of this process and of those that told."""
         with self._lock:
-            return MetricsSnapshot(counters=dict(self._counters), gauges=dict(self._gauges))
+            counters, gauges = dict(self._counters), dict(self._gauges)
+            for _, told in self._elsewhere.values():
+                counters = _sum(counters, told.counters)
+                gauges = _sum(gauges, told.gauges)
+        return MetricsSnapshot(counters=counters, gauges=gauges)
 
     def _has_room(self) -> bool:
         return len(self._counters) + len(self._gauges) < self._series_max
@@ -99,3 +117,11 @@ class Metrics:
     def _refuse(self) -> None:
         refused = Series(ENGINE, SERIES_REFUSED)
         self._counters[refused] = self._counters.get(refused, 0) + 1
+
+
+def _sum(one: Mapping[Series, N], other: Mapping[Series, N]) -> dict[Series, N]:
+    """What is measured in several processes is measured of their parts, such as a lag."""
+    total = dict(one)
+    for series, value in other.items():
+        total[series] = total[series] + value if series in total else value
+    return total

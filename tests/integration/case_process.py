@@ -14,7 +14,7 @@ import typer
 
 from processor.cli.reporting import reporting
 from processor.plugins import installed_plugins
-from processor.runtime.embedded import run_job
+from processor.runtime.daemon import run_job
 from processor.runtime.start_options import StartOptions
 from processor.settings.loading import load_settings
 from processor.telemetry.log import configure_logging, get_log

@@ -1,10 +1,11 @@
 """Kills a running job at random moments, again and again, and audits what came of it.
 
-    python -m tests.integration.kills --count 50 [--seed S] [--workers 1] [--minutes M] [--store s3]
+    python -m tests.integration.kills --count 50 [--seed S] [--workers N] [--minutes M] [--store s3]
 
 Pass-through and keyed count, both backends, parallelism 1 and 3, each with its share of the kills. Checkpoints are in
-a directory, or in an S3 server that loses and doubles answers. The result is printed last; the exit code is 0 only
-when every audit passed.
+a directory, or in an S3 server that loses and doubles answers. With several workers it is a worker, the coordinator,
+or both, that are killed or stopped for a while. The result is printed last; the exit code is 0 only when every audit
+passed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.kafka import dev_broker
-from examples.job_process import JobProcess
-from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario, spread
+from examples.job_process import JobProcess, Reached
+from tests.integration.scenario import REACH_TIMEOUT_S, STOP_TIMEOUT_S, Feeder, Scenario, spread
 from tests.integration.unreliable_s3 import UnreliableS3, unreliable_s3
+from tests.integration.worker_kills import ACTS, COORDINATOR, SETTINGS, WORKER
+from tests.waiting import wait_until
 
 STORES = DIRECTORY, S3 = "directory", "s3"
 
@@ -47,21 +50,34 @@ class Outcome:
     losses: int
     duplicates: int
     failure: str
+    recoveries_s: tuple[float, ...] = ()
+    """From the death of a worker to the first output of a new attempt that can be read."""
 
 
-def run_kills(scenario: Scenario, kills: int, chance: random.Random) -> Outcome:
-    """Feed, kill so many times, drain, stop, audit. Failures are told in the outcome."""
+def run_kills(
+    scenario: Scenario, kills: int, chance: random.Random, acts: Sequence[str] = (COORDINATOR,)
+) -> Outcome:
+    """Feed, kill so many times, drain, stop, audit. Failures are told in the outcome. ``acts``: who is killed, in
+    turn."""
     witness, process = scenario.witness(), scenario.process()
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=chance.randrange(2**32))
     done, losses, duplicates, records, failure = 0, 0, 0, 0, ""
+    recoveries_s: list[float] = []
     feeder.start()
     witness.start()
     try:
-        for _ in range(kills):
+        for number in range(kills):
             _run_for_a_while(scenario, process, chance)
-            process.kill()
+            act = acts[number % len(acts)]
+            before = scenario.reached()
+            begun_s = time.monotonic()
+            ACTS[act](process, chance)
             done += 1
-        process.start()
+            if act == WORKER:
+                _wait_recovered(scenario, process, before)
+                recoveries_s.append(time.monotonic() - begun_s)
+        if process.exit_code() is not None:
+            process.start()
         feeder.stop()
         scenario.drain(process)
         code = process.stop(STOP_TIMEOUT_S)
@@ -88,16 +104,31 @@ def run_kills(scenario: Scenario, kills: int, chance: random.Random) -> Outcome:
         losses=losses,
         duplicates=duplicates,
         failure=failure,
+        recoveries_s=tuple(recoveries_s),
     )
+
+
+def _wait_recovered(scenario: Scenario, process: JobProcess, before: Reached) -> None:
+    """Until an attempt without the dead worker has published."""
+    # One that was still recovering has it replaced, and goes on.
+    attempt = before.attempts + (before.published_by == before.attempts)
+
+    def published() -> bool:
+        assert process.exit_code() is None, "the job ended by itself"
+        return scenario.reached().published_by >= attempt
+
+    wait_until(published, REACH_TIMEOUT_S, "a new attempt publishes")
 
 
 def _run_for_a_while(scenario: Scenario, process: JobProcess, chance: random.Random) -> None:
     """Some way into the start of the job, or into its run."""
-    span_s = STARTING_S
-    if chance.random() < STARTING_SHARE:
+    span_s = RUNNING_S
+    if process.started and process.exit_code() is None:
+        pass  # only a worker was killed, or somebody slept
+    elif chance.random() < STARTING_SHARE:
+        span_s = STARTING_S
         process.start()
     else:
-        span_s = RUNNING_S
         scenario.start(process)
     with suppress(subprocess.TimeoutExpired):
         code = process.wait(chance.uniform(*span_s))
@@ -110,19 +141,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, help="go on with further rounds of kills for so long")
     parser.add_argument("--seed", type=int, help="of the moments and of the spread")
     parser.add_argument("--store", choices=STORES, default=DIRECTORY, help="where checkpoints are kept")
-    parser.add_argument("--workers", type=int, default=1, help="processes of one job; 1 in this version")
+    parser.add_argument("--workers", type=int, default=1, help="worker processes of one job")
     chosen = parser.parse_args(arguments)
-    if chosen.workers != 1 or chosen.count < 1:
-        parser.error("this version runs a job in 1 worker, and kills it at least once")
+    if chosen.workers < 1 or chosen.count < 1:
+        parser.error("a job has at least 1 worker, and is killed at least once")
     seed = random.SystemRandom().randrange(2**32) if chosen.seed is None else chosen.seed
     bootstrap = dev_broker.up()
     print(f"seed {seed}, Kafka at {bootstrap}", flush=True)
     end = time.monotonic() + 60 * (chosen.minutes or 0)
-    outcomes = run_round(bootstrap, chosen.count, random.Random(seed), chosen.store)
+    outcomes = run_round(bootstrap, chosen.count, random.Random(seed), chosen.store, chosen.workers)
     while time.monotonic() < end and not any(outcome.failure for outcome in outcomes):
         seed += 1
         print(f"seed {seed}", flush=True)
-        outcomes += run_round(bootstrap, chosen.count, random.Random(seed), chosen.store)
+        outcomes += run_round(bootstrap, chosen.count, random.Random(seed), chosen.store, chosen.workers)
+    recoveries = sorted(second for outcome in outcomes for second in outcome.recoveries_s)
+    if recoveries:
+        print(
+            f"from the death of a worker to new output: median {recoveries[len(recoveries) // 2]:.2f} s, "
+            f"p99 {recoveries[len(recoveries) * 99 // 100]:.2f} s of {len(recoveries)}"
+        )
     failed = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failed:
         print(f"\n{outcome.failure}")
@@ -135,14 +172,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def run_round(bootstrap: str, count: int, chance: random.Random, store: str = DIRECTORY) -> list[Outcome]:
+def run_round(
+    bootstrap: str, count: int, chance: random.Random, store: str = DIRECTORY, workers: int = 1
+) -> list[Outcome]:
     """So many kills, spread evenly; folders of runs that failed are kept and named."""
     plan = spread(count, chance)
     for job, backend, parallelism, kills in plan:
         print(f"  planned: {job:5} {backend:7} parallelism {parallelism}: {kills} kills")
     with ExitStack() as opened:
         s3 = opened.enter_context(unreliable_s3(random.Random(chance.random()))) if store == S3 else None
-        outcomes = [_run_one(bootstrap, *one, chance, s3) for one in plan]
+        outcomes = [_run_one(bootstrap, *one, chance, s3, workers) for one in plan]
         if s3 is not None:
             print(f"  of requests for places of the log: {s3.told()}")
     return outcomes
@@ -156,13 +195,18 @@ def _run_one(
     kills: int,
     chance: random.Random,
     s3: UnreliableS3 | None,
+    workers: int,
 ) -> Outcome:
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     settings = {**(OVERLAPPING if parallelism > 1 else {}), **(s3.settings(folder) if s3 else {})}
     scenario = Scenario.make(
         bootstrap, folder, job=job, backend=backend, parallelism=parallelism, settings=settings
     )
-    outcome = run_kills(scenario, kills, chance)
+    acts: Sequence[str] = (COORDINATOR,)
+    if workers > 1:
+        scenario = scenario.with_settings({"runtime.workers": str(workers), **SETTINGS})
+        acts = chance.sample(tuple(ACTS), len(ACTS))
+    outcome = run_kills(scenario, kills, chance, acts)
     kept = f", kept in {folder}"
     if not outcome.failure:
         shutil.rmtree(folder, ignore_errors=True)

@@ -26,6 +26,7 @@ from processor.protocol.messages import (
     CheckpointCompleted,
     CheckpointDecided,
     CheckpointKind,
+    HoldSources,
     InjectBarrier,
     PublicationDone,
     SubtaskEnded,
@@ -118,13 +119,18 @@ def test_r04_a_checkpoint_without_output_is_published_as_soon_as_it_is_decided()
 
 def test_r09_a_full_outbox_asks_for_a_checkpoint_at_once():
     rig = Rig(min_pause_ms=10_000)
-    assert orders(rig.do(SubtaskPressed(attempt=ATTEMPT, subtask=WRITE)), InjectBarrier)
+    actions = rig.do(SubtaskPressed(attempt=ATTEMPT, subtask=WRITE))
+    (inject,) = orders(actions, InjectBarrier)
+    assert orders(actions, HoldSources) == [
+        HoldSources(attempt=ATTEMPT, subtask=WRITE, until=inject.checkpoint)
+    ]
 
 
 def test_r09_pressed_while_one_is_under_way_the_next_follows_at_once():
     rig = Rig()
     first = rig.start()
-    assert rig.do(SubtaskPressed(attempt=ATTEMPT, subtask=WRITE)) == ()
+    (hold,) = orders(rig.do(SubtaskPressed(attempt=ATTEMPT, subtask=WRITE)), HoldSources)
+    assert hold.until == first + 1, "the one under way may have been cut before it was full"
     rig.acknowledge_all(first, outbox(first))
     actions = rig.do(DecisionTaken(checkpoint=first))
     assert orders(actions, InjectBarrier), "its barrier may overlap the publishing"

@@ -23,6 +23,13 @@ OVER_ROCKSDB = 0.25
 """Of all runs. It takes longer, and what is to be seen of most faults is to be seen over memory."""
 
 
+WORKERS = (1, 1, 1, 2, 3)
+"""Processes that share the job."""
+
+OF_WORKERS = "streams_break"
+"""What can only go wrong between processes."""
+
+
 def job_of(seed: int) -> str:
     return Random(f"{seed}/job").choice(list(JOBS))
 
@@ -43,12 +50,19 @@ def faults_of(seed: int, level: str) -> Faults:
         case _:
             raise ValueError(f"there is no level {level!r}: choose one of {', '.join(LEVELS)}")
     chance = Random(f"{seed}/faults")
-    off = [kind for kind in all_of_them.kinds() if chance.random() > KIND_IS_ON]
+    # A draw of its own: what seeds stood for before there were workers, they stand for still.
+    off = [kind for kind in all_of_them.kinds() if kind != OF_WORKERS and chance.random() > KIND_IS_ON]
+    if Random(f"{seed}/faults of workers").random() > KIND_IS_ON:
+        off.append(OF_WORKERS)
     return all_of_them.without(*off).times(chance.choice(TIMES))
 
 
 def runs_over_rocksdb(seed: int) -> bool:
     return Random(f"{seed}/rocksdb").random() < OVER_ROCKSDB
+
+
+def workers_of(seed: int) -> int:
+    return Random(f"{seed}/workers").choice(WORKERS)
 
 
 def run(
@@ -58,8 +72,9 @@ def run(
     level: str = "heavy",
     limit: Limit = NO_LIMIT,
     keep_trace: bool = False,
+    workers: int | None = None,
 ) -> Result:
-    """One seed, audited."""
+    """One seed, audited. ``workers``: instead of those that it stands for."""
     case = case_of(seed, job or job_of(seed))
     return run_seed(
         case,
@@ -68,6 +83,7 @@ def run(
         limit=limit,
         keep_trace=keep_trace,
         over_rocksdb=runs_over_rocksdb(seed),
+        workers=workers_of(seed) if workers is None else workers,
     )
 
 

@@ -8,6 +8,7 @@ from tests.style.sources import calls, imports, python_files
 
 SLEEPS_ALLOWED = {
     "tests/waiting.py": "the bounded wait that all others use",
+    "tests/integration/worker_kills.py": "how long a process is stopped is what is done to it",
 }
 SLEEPS = {"time.sleep", "asyncio.sleep", "sleep"}
 WALL_CLOCKS = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "datetime.datetime.now"}

@@ -60,7 +60,7 @@ def engine(monkeypatch):
         return call
 
     for module, names in {
-        "processor.runtime.embedded": ["run_job"],
+        "processor.runtime.daemon": ["run_job"],
         "processor.runtime.outbox_tool": ["list_outboxes", "publish_outboxes", "skip_row"],
     }.items():
         fake = ModuleType(module)

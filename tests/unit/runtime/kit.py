@@ -21,11 +21,11 @@ from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
-from processor.runtime.embedded import make_backend
 from processor.runtime.local_worker import LocalWorker
 from processor.runtime.origin import write_savepoint
 from processor.runtime.savepoint_progress import SavepointProgress
 from processor.runtime.start_options import StartOptions
+from processor.runtime.stores import make_backend
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemClock
 from processor.runtime.threads import ThreadedExecutor

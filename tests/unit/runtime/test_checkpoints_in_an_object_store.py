@@ -7,7 +7,7 @@ import pytest
 from processor.errors import Unavailable
 from processor.fault_points import FaultPoint
 from processor.ids import JobName
-from processor.runtime.embedded import run_job
+from processor.runtime.daemon import run_job
 from processor.runtime.start_options import StartOptions
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
 from processor.storage.decision_log import DecisionLog

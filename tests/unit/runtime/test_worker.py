@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from processor.errors import LogConflict, Unavailable
 from processor.fault_points import no_faults
-from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId, StepName
+from processor.ids import Attempt, CheckpointId, Incarnation, Marker, PublisherId, StepName, SubtaskId
 from processor.protocol.entries import OutboxFile
 from processor.protocol.messages import (
+    AbortCheckpoint,
     AllRunning,
     CheckpointDecided,
     CheckpointKind,
+    HoldSources,
     InjectBarrier,
+    Order,
     Publication,
     PublicationDone,
     PublicationUnanswered,
@@ -56,7 +60,9 @@ class OutsidePublishers:
 
 
 class Bench:
-    def __init__(self, *sources: Source) -> None:
+    def __init__(
+        self, *sources: Source, publishes: Callable[[PublisherId], bool] = lambda identity: True
+    ) -> None:
         self.outside = Outside()
         self.files = MemoryFiles()
         self.executor = OnDemand()
@@ -76,7 +82,7 @@ class Bench:
             attempt=ATTEMPT,
             incarnation=INCARNATION,
             subtasks=[source.rig.subtask for source in sources],
-            publishes=lambda identity: True,
+            publishes=publishes,
             publishers=OutsidePublishers(self.outside),  # type: ignore[arg-type]
             publish_tools=tools,
             executor=self.executor,
@@ -149,6 +155,57 @@ def test_r09_one_full_subtask_holds_all_sources_but_no_barrier():
     full.full = False
     assert bench.worker.step()
     assert [source.reader.polls for source in bench.sources] == [1, 1]
+
+
+def held(chain: str, until: int) -> HoldSources:
+    return HoldSources(attempt=ATTEMPT, subtask=SubtaskId(StepName(chain), 0), until=CheckpointId(until))
+
+
+@pytest.mark.parametrize("ends", ["decided", "given up", "told by a barrier"])
+def test_r09_a_full_subtask_elsewhere_holds_sources_until_its_checkpoint_is_over(ends):
+    bench = Bench(Source({"a/0": ["x"]}))
+    bench.worker.handle(held("elsewhere", 3))
+    assert not bench.worker.step()
+    for checkpoint in (2, 3):
+        assert bench.sources[0].reader.polls == 0
+        number = CheckpointId(checkpoint)
+        order: Order
+        match ends:
+            case "decided":
+                order = CheckpointDecided(attempt=ATTEMPT, checkpoint=number, publications=())
+            case "given up":
+                order = AbortCheckpoint(attempt=ATTEMPT, checkpoint=number, reason="")
+            case _:
+                order = InjectBarrier(
+                    attempt=ATTEMPT,
+                    checkpoint=CheckpointId(checkpoint + 1),
+                    kind=CheckpointKind.PERIODIC,
+                    decided=number,
+                )
+        bench.worker.handle(order)
+        while bench.worker.step():  # a barrier goes first
+            pass
+    assert bench.sources[0].reader.polls > 0
+
+
+def test_r09_a_late_order_to_hold_sources_and_one_of_our_own_do_nothing():
+    bench = Bench(Source({"a/0": ["x"]}))
+    bench.worker.handle(CheckpointDecided(attempt=ATTEMPT, checkpoint=CheckpointId(3), publications=()))
+    bench.worker.handle(held("elsewhere", 3))
+    bench.worker.handle(held(bench.sources[0].rig.subtask.id.chain, 9))
+    assert bench.worker.step()
+    assert bench.sources[0].reader.polls == 1
+
+
+def test_r10_what_another_worker_publishes_is_left_to_it():
+    bench = Bench(publishes=lambda identity: identity.subtask == 1)
+    bench.worker.handle(bench.order(2, "a", index=0))
+    bench.worker.handle(bench.order(2, "b", index=1))
+    bench.worker.handle(RefreshMarkers(attempt=ATTEMPT, markers=((publisher(0), marker(1, 0)),)))
+    bench.executor.settle()
+    assert bench.outside.rows() == [b"b"]
+    assert [report.publisher.subtask for report in bench.reports] == [1]
+    assert bench.outside.markers[publisher(0)] == marker(1, 0)
 
 
 def test_r21_an_order_of_another_attempt_does_nothing():

@@ -1,0 +1,45 @@
+"""Errors as data and back, so that whoever runs the job can act on what happened in another process."""
+
+from __future__ import annotations
+
+import traceback
+
+from processor import errors
+from processor.errors import AttemptFailed, ProcessorError, PublishRefused, Where
+from processor.protocol.worker_messages import Failure
+
+_KINDS: dict[str, type[ProcessorError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, ProcessorError)
+}
+
+OTHER = ""
+"""The kind of an error that is none of ours."""
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What is to be known of an error elsewhere."""
+    trace = "".join(traceback.format_exception(error))
+    if not isinstance(error, ProcessorError):
+        return Failure(kind=OTHER, message=f"{type(error).__name__}: {error}", trace=trace)
+    known = next(kind.__name__ for kind in type(error).__mro__ if _KINDS.get(kind.__name__) is kind)
+    return Failure(
+        kind=known,
+        message=error.message,
+        remedy=error.remedy,
+        step=error.where.step,
+        split=error.where.split,
+        offset=error.where.offset,
+        row=error.row if isinstance(error, PublishRefused) else None,
+        trace=trace,
+    )
+
+
+def error_of(failure: Failure) -> ProcessorError:
+    """An error of the same class, with the same text and place; AttemptFailed for one that was none of ours."""
+    where = Where(step=failure.step, split=failure.split, offset=failure.offset)
+    kind = _KINDS.get(failure.kind, AttemptFailed)
+    if issubclass(kind, PublishRefused):
+        return kind(failure.message, row=failure.row or 0, remedy=failure.remedy, where=where)
+    return kind(failure.message, remedy=failure.remedy, where=where)

@@ -1,0 +1,351 @@
+"""What a coordinator makes of its worker processes: they start, deploy, fail, hang, are gone, release."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from processor.errors import AttemptFailed, JobError, Unavailable, UserCodeError
+from processor.ids import Attempt, Incarnation, StepName, SubtaskId, WorkerId
+from processor.protocol.messages import AllRunning, SubtaskRunning
+from processor.protocol.worker_messages import (
+    AwaitVisible,
+    Counted,
+    Deploy,
+    Deployed,
+    Heartbeat,
+    Joined,
+    Release,
+    Released,
+    Stack,
+    TellStack,
+    Visible,
+    WorkerFailed,
+)
+from processor.runtime.failure_form import failure_of
+from processor.runtime.remote_workers import RELEASE_MS_MAX, RemoteWorkers
+from processor.runtime.worker_pool import Gone, WorkerEvent
+from processor.runtime.workers import WorkersParts
+from processor.settings.model import RuntimeSettings, Settings
+from processor.telemetry.log import get_log
+from processor.telemetry.metrics import Metrics
+from tests.unit.operators.kit import SetClock
+from tests.unit.storage.entries_made import checkpoint
+
+ATTEMPT = Attempt(4)
+ONE, TWO = WorkerId(0), WorkerId(1)
+SAME = "the same layout"
+RUNTIME = RuntimeSettings(workers=2, heartbeat_interval="100ms", heartbeat_timeout="1s", hang_timeout="10s")
+
+
+def joined(worker: WorkerId, process: int = 100, fingerprint: str = SAME) -> Joined:
+    return Joined(worker=worker, process=process, address=f"unix:/{worker}", fingerprint=fingerprint)
+
+
+@dataclass
+class Pool:
+    """Workers by script: ``wait`` lets the next thing happen, and time pass."""
+
+    clock: SetClock
+    workers: tuple[WorkerId, ...] = (ONE, TWO)
+    there: dict[WorkerId, Joined] = field(default_factory=dict)
+    events: deque[tuple[WorkerId, WorkerEvent]] = field(default_factory=deque)
+    next: deque[Callable[[], None]] = field(default_factory=deque)
+    sent: list[tuple[WorkerId, Any]] = field(default_factory=list)
+    started: int = 0
+    killed: list[WorkerId] = field(default_factory=list)
+
+    def joined(self) -> dict[WorkerId, Joined]:
+        return dict(self.there)
+
+    def start_missing(self) -> None:
+        self.started += 1
+
+    def take(self) -> tuple[WorkerId, WorkerEvent] | None:
+        if not self.events:
+            return None
+        worker, event = self.events.popleft()
+        if isinstance(event, Joined):
+            self.there[worker] = event
+        elif isinstance(event, Gone):
+            self.there.pop(worker, None)
+        return worker, event
+
+    def wait(self, timeout_ms: int) -> None:
+        self.clock.now_ms += timeout_ms
+        if self.next:
+            self.next.popleft()()
+
+    def wakes(self, wake: Callable[[], None]) -> None:
+        pass
+
+    def send(self, worker: WorkerId, message: Any) -> None:
+        self.sent.append((worker, message))
+
+    def kill(self, worker: WorkerId) -> None:
+        self.killed.append(worker)
+
+    def then(self, *said: tuple[WorkerId, WorkerEvent]) -> None:
+        """Heard at the next wait."""
+        self.next.append(lambda: self.events.extend(said))
+
+    def told(self, kind: type) -> list[WorkerId]:
+        return [worker for worker, message in self.sent if isinstance(message, kind)]
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = SetClock()
+        self.pool = Pool(self.clock)
+        self.reports: list[Any] = []
+        self.failures: list[BaseException] = []
+        self.metrics = Metrics()
+        self.stop = False
+        around = cast(Any, _Around(self))
+        self.workers = RemoteWorkers(
+            WorkersParts(
+                plan=cast(Any, None),
+                around=around,
+                publishers=cast(Any, None),
+                publish_tools=cast(Any, None),
+                report=self.reports.append,
+                failed=self.failures.append,
+                stop_asked=lambda: self.stop,
+            ),
+            cast(Any, self.pool),
+            SAME,
+            get_log("test"),
+        )
+
+    def started(self) -> Bench:
+        self.pool.then((ONE, joined(ONE)), (TWO, joined(TWO)))
+        self.workers.addresses()
+        return self
+
+    def deploy(self) -> Deploy:
+        return Deploy(
+            attempt=ATTEMPT,
+            incarnation=Incarnation("i"),
+            entry=checkpoint(2, 3, 1),
+            unconfirmed={},
+            parallelism=2,
+            addresses={ONE: "unix:/0", TWO: "unix:/1"},
+        )
+
+    def running(self) -> Bench:
+        self.started()
+        self.pool.then(*((worker, Deployed(attempt=ATTEMPT)) for worker in (ONE, TWO)))
+        self.workers.deploy(self.deploy())
+        return self
+
+    def hear(self, *said: tuple[WorkerId, WorkerEvent]) -> None:
+        self.pool.events.extend(said)
+        self.workers.turn()
+
+
+class _Around:
+    def __init__(self, bench: Bench) -> None:
+        self.settings = replace(Settings(), runtime=RUNTIME)
+        self.clock = bench.clock
+        self.metrics = bench.metrics
+        self.executor = _Executor()
+
+
+class _Executor:
+    def wake(self) -> None:
+        pass
+
+
+# --- starting
+
+
+def test_d01_an_attempt_waits_until_all_workers_are_there():
+    bench = Bench()
+    bench.pool.then((TWO, joined(TWO)))
+    bench.pool.then((ONE, joined(ONE)))
+    assert bench.workers.addresses() == {ONE: "unix:/0", TWO: "unix:/1"}
+    assert bench.pool.started == 1
+
+
+def test_d01_a_worker_that_does_not_start_in_time_is_named():
+    bench = Bench()
+    bench.pool.then((ONE, joined(ONE)))
+    with pytest.raises(Unavailable, match=r"did not start within 60000 ms: 1\. .*worker_start_timeout"):
+        bench.workers.addresses()
+
+
+def test_d01_a_worker_that_ends_while_it_starts_fails_the_attempt_and_says_why():
+    bench = Bench()
+    bench.pool.then((ONE, Gone(why="process 7 ended with exit code 64")))
+    with pytest.raises(AttemptFailed, match="worker 0 is gone: process 7 ended with exit code 64"):
+        bench.workers.addresses()
+
+
+def test_d01_what_ended_before_the_attempt_is_no_failure_of_it():
+    bench = Bench()
+    bench.pool.events.append((ONE, Gone(why="process 7 was ended by SIGKILL")))
+    bench.started()
+    assert bench.failures == []
+
+
+def test_r21_a_worker_of_another_version_of_the_job_is_refused():
+    bench = Bench()
+    bench.pool.then((ONE, joined(ONE)), (TWO, joined(TWO, process=8, fingerprint="another")))
+    with pytest.raises(JobError, match=r"worker 1 \(process 8\) has another version"):
+        bench.workers.addresses()
+
+
+def test_somebody_who_wants_to_stop_does_not_wait_for_workers():
+    bench = Bench()
+    bench.stop = True
+    with pytest.raises(Unavailable, match="asked to stop"):
+        bench.workers.addresses()
+    with pytest.raises(Unavailable, match="asked to stop"):
+        bench.workers.deploy(bench.deploy())
+
+
+def test_d04_whoever_has_not_answered_is_deployed_again():
+    bench = Bench().started()
+    bench.pool.then((ONE, Deployed(attempt=ATTEMPT)))
+    for _ in range(25):  # more than a second
+        bench.pool.then((TWO, Heartbeat(turn_age_ms=None)), (ONE, Heartbeat(turn_age_ms=0)))
+    bench.pool.then((TWO, Deployed(attempt=Attempt(3))))
+    bench.pool.then((TWO, Deployed(attempt=ATTEMPT)))
+    bench.workers.deploy(bench.deploy())
+    told = bench.pool.told(Deploy)
+    assert told.count(ONE) == 1
+    assert told.count(TWO) == 2
+
+
+def test_d02_what_keeps_a_worker_from_restoring_is_raised_as_it_was_there():
+    bench = Bench().started()
+    failed = failure_of(UserCodeError("open() raised.", remedy="Mend it."))
+    bench.pool.then((TWO, WorkerFailed(attempt=ATTEMPT, failure=failed)))
+    with pytest.raises(UserCodeError, match=r"open\(\) raised\. Mend it\."):
+        bench.workers.deploy(bench.deploy())
+
+
+# --- running
+
+
+def test_reports_go_to_the_coordinator_and_orders_to_every_worker():
+    bench = Bench().running()
+    report = SubtaskRunning(attempt=ATTEMPT, subtask=SubtaskId(StepName("count"), 1))
+    bench.hear((TWO, report))
+    assert bench.reports == [report]
+    bench.workers.send(AllRunning(attempt=ATTEMPT))
+    assert bench.pool.told(AllRunning) == [ONE, TWO]
+
+
+def test_d01_a_worker_that_dies_fails_the_attempt():
+    bench = Bench().running()
+    bench.hear((TWO, Gone(why="process 9 was ended by SIGKILL")))
+    (failure,) = bench.failures
+    assert str(failure) == "worker 1 is gone: process 9 was ended by SIGKILL."
+    assert isinstance(failure, AttemptFailed)
+
+
+def test_r21_a_failure_of_another_attempt_is_none():
+    bench = Bench().running()
+    failed = WorkerFailed(attempt=Attempt(3), failure=failure_of(AttemptFailed("old")))
+    bench.hear((ONE, failed))
+    assert bench.failures == []
+    bench.hear((ONE, replace(failed, attempt=ATTEMPT)))
+    assert [str(failure) for failure in bench.failures] == ["old"]
+
+
+def beat(bench: Bench, passed_ms: int, *workers: WorkerId, age_ms: int = 0) -> None:
+    bench.clock.now_ms += passed_ms
+    bench.hear(*((worker, Heartbeat(turn_age_ms=age_ms)) for worker in workers))
+    bench.workers.tick(bench.clock.monotonic_ms())
+
+
+def test_d01_a_silent_worker_is_ended_and_fails_the_attempt():
+    bench = Bench().running()
+    beat(bench, 100, ONE, TWO)
+    for _ in range(9):
+        beat(bench, 100, ONE)
+    assert bench.failures == []
+    beat(bench, 100, ONE)
+    assert bench.pool.killed == [TWO]
+    assert "worker 1 was not heard of for 1000 ms" in str(bench.failures[0])
+
+
+def test_d01_a_worker_that_hangs_is_asked_for_its_stack_and_then_ended():
+    bench = Bench().running()
+    age_ms = 0
+    while not bench.pool.told(TellStack):
+        assert bench.failures == []
+        age_ms += 100
+        beat(bench, 100, ONE, TWO, age_ms=age_ms)
+    assert 5_000 <= age_ms < 6_000
+    bench.hear((ONE, Stack(text="in a loop")))
+    while not bench.failures:
+        assert age_ms <= 10_000
+        age_ms += 100
+        beat(bench, 100, ONE, TWO, age_ms=age_ms)
+    assert bench.pool.killed == [ONE, TWO]
+    assert "has not turned for" in str(bench.failures[0])
+
+
+def test_what_workers_count_is_counted_here_also_of_those_that_died():
+    bench = Bench().running()
+
+    def counted(value: int) -> Heartbeat:
+        count = Counted(step=StepName("read"), name="records_in", value=value)
+        lag = Counted(step=StepName("read"), name="lag_records", value=value)
+        return Heartbeat(turn_age_ms=0, counters=(count,), gauges=(lag,))
+
+    bench.hear((ONE, counted(5)), (TWO, counted(7)), (TWO, counted(9)))
+    assert bench.metrics.snapshot().total("records_in") == 14
+    bench.hear((TWO, Gone(why="")), (TWO, joined(TWO, process=101)), (TWO, counted(2)))
+    snapshot = bench.metrics.snapshot()
+    assert snapshot.total("records_in") == 16
+    assert list(snapshot.gauges.values()) == [7], "what the dead measured is measured no more"
+
+
+# --- ending
+
+
+def test_r17_all_workers_must_see_their_output():
+    for seen, visible in (((True, True), True), ((True, False), False), ((True, None), False)):
+        bench = Bench().running()
+        bench.pool.then(
+            (ONE, Visible(attempt=Attempt(3), visible=False)),
+            *(
+                (worker, Visible(attempt=ATTEMPT, visible=answer))
+                for worker, answer in zip((ONE, TWO), seen, strict=True)
+                if answer is not None
+            ),
+        )
+        assert bench.workers.wait_visible(5_000) is visible
+        assert bench.pool.told(AwaitVisible) == [ONE, TWO]
+
+
+def test_r01_an_attempt_is_over_when_all_have_released_it():
+    bench = Bench().running()
+    bench.pool.then((ONE, Released(attempt=Attempt(3))))
+    bench.pool.then((ONE, Released(attempt=ATTEMPT)), (TWO, Released(attempt=ATTEMPT)))
+    bench.workers.release()
+    assert bench.pool.told(Release) == [ONE, TWO]
+    assert bench.pool.killed == []
+
+
+def test_r01_whoever_does_not_release_in_time_is_ended_and_the_dead_are_not_waited_for():
+    bench = Bench().running()
+    bench.hear((TWO, Gone(why="")))
+    begun_ms = bench.clock.now_ms
+    bench.workers.release()
+    assert bench.pool.killed == [ONE]
+    assert RELEASE_MS_MAX <= bench.clock.now_ms - begun_ms < 2 * RELEASE_MS_MAX
+    assert bench.pool.started == 2, "the one that died starts meanwhile"
+
+
+def test_what_was_never_deployed_has_nothing_to_release():
+    bench = Bench().started()
+    bench.workers.release()
+    assert bench.pool.sent == []
