@@ -41,7 +41,7 @@ from processor.records.batch import Batch
 from processor.records.batch_codec import encode_batch
 from processor.records.elements import EndOfInput
 from processor.records.value_codec import ValueCodec
-from processor.runtime.embedded import YOUNG_OBJECTS_MAX
+from processor.runtime.interpreter import YOUNG_OBJECTS_MAX
 from processor.runtime.system import SystemChance, SystemClock
 
 ROOT: Final = Path(__file__).resolve().parents[2]
