@@ -20,10 +20,10 @@ from processor.records.value_codec import ValueCodec
 
 @dataclass(slots=True)
 class _Arrived:
-    """A batch as it came, decoded when somebody looks at it."""
+    """A batch: as it came until somebody looks at it, then decoded."""
 
-    body: bytes
-    batch: Batch[Any] | None = None
+    cost_bytes: int
+    found: bytes | Batch[Any]
 
 
 class ReceivingChannel:
@@ -65,8 +65,9 @@ class ReceivingChannel:
             )
         self._sequence += 1
         if frame.kind is FrameKind.BATCH:
-            self.waiting_bytes += cost(len(frame.body))
-            self._queue.put(_Arrived(frame.body))
+            arrived = _Arrived(cost(len(frame.body)), frame.body)
+            self.waiting_bytes += arrived.cost_bytes
+            self._queue.put(arrived)
             return
         try:
             self._queue.put(decode_mark(frame))
@@ -84,9 +85,8 @@ class ReceivingChannel:
         if not isinstance(element, _Arrived):
             return element
         batch = self._batch(element)
-        taken_bytes = cost(len(element.body))
-        self.waiting_bytes -= taken_bytes
-        granted = self._window.taken(taken_bytes)
+        self.waiting_bytes -= element.cost_bytes
+        granted = self._window.taken(element.cost_bytes)
         if granted:
             self._send(FrameKind.CREDIT, self._channel, self._credits, CREDIT_BODY.pack(granted))
             self._credits += 1
@@ -102,9 +102,10 @@ class ReceivingChannel:
         )
 
     def _batch(self, arrived: _Arrived) -> Batch[Any]:
-        if arrived.batch is None:
+        found = arrived.found
+        if isinstance(found, bytes):
             try:
-                arrived.batch = decode_batch(arrived.body, self._codec.verify)
+                arrived.found = found = decode_batch(found, self._codec.verify)
             except ValueError as error:
                 raise malformed(self._peer, self._channel, f"bytes that are no batch ({error})") from error
-        return arrived.batch
+        return found

@@ -3,23 +3,27 @@
 Values whose type the job names are msgspec's to encode. Values of unknown type are plain (``key_by`` sees to
 that): str, bytes, int, float, bool, None, and lists, tuples and dicts of them. Msgpack knows neither tuples nor
 numbers of more than 64 bits, nor keys of a dict that are no scalars; those are wrapped, so that what is read
-back is what was written.
+back is what was written. Columns in which there is nothing to wrap are looked at as a whole, value by value only
+the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
 
 from processor.errors import JobError, UserCodeError
 
-_TUPLE, _DICT, _INTEGER = 1, 2, 3
+_TUPLE, _DICT, _INTEGER, _ALL_TUPLES = 1, 2, 3, 4
 _SCALARS = frozenset({str, bytes, float, bool, type(None)})
+_FLAT = _SCALARS | {int}
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
 
 _encoder = msgspec.msgpack.Encoder()
+_tuples_decoder = msgspec.msgpack.Decoder(list[tuple[Any, ...]])
 
 
 class ValueCodec:
@@ -39,9 +43,7 @@ class ValueCodec:
         """The bytes of a column. Raises UserCodeError for a value that has none."""
         column = values if type(values) is list else list(values)
         try:
-            if self._kind is None and not set(map(type, column)) <= _SCALARS:
-                column = [_wrapped(value) for value in column]
-            return _encoder.encode(column)
+            return _encode_plain(column) if self._kind is None else _encoder.encode(column)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise self._misfit(str(error)) from error
 
@@ -49,7 +51,7 @@ class ValueCodec:
         """The values of a column that was encoded by this job, before anybody else relies on them. Raises
         UserCodeError when they cannot be read back: in a checkpoint, no restart would succeed."""
         try:
-            return self._decoder.decode(encoded)
+            return self._decode(encoded)
         except msgspec.MsgspecError as error:
             raise self._misfit(str(error)) from error
 
@@ -57,7 +59,7 @@ class ValueCodec:
         """Inverse of ``encode``, for a checkpoint's values. Raises JobError for values of another type than the job
         now names."""
         try:
-            return self._decoder.decode(encoded)
+            return self._decode(encoded)
         except msgspec.MsgspecError as error:
             raise JobError(
                 f"records in flight {self._where} cannot be read as {self._kind!r:.80}, the type the job names "
@@ -65,6 +67,12 @@ class ValueCodec:
                 remedy="Give the values their old type back, stop the job with a savepoint, and start the changed "
                 "job from that.",
             ) from error
+
+    def _decode(self, encoded: bytes | memoryview) -> list[Any]:
+        column = self._decoder.decode(encoded)
+        if self._kind is None and len(column) == 1 and type(column[0]) is _AllTuples:
+            return column[0].column
+        return column
 
     def _misfit(self, why: str) -> UserCodeError:
         named = "plain values" if self._kind is None else f"of type {self._kind!r:.80}"
@@ -74,6 +82,40 @@ class ValueCodec:
             remedy="Correct the type that the step before names. A single worker with checkpoint.unaligned false "
             "does without it.",
         )
+
+
+class _AllTuples:
+    """Stands for the whole of a column."""
+
+    __slots__ = ("column",)
+
+    def __init__(self, column: list[Any]) -> None:
+        self.column = column
+
+
+def _encode_plain(column: list[Any]) -> bytes:
+    try:
+        kinds = set(map(type, column))
+        if kinds <= _FLAT:
+            return _encoder.encode(column)
+        if kinds == {tuple} and _flat(chain.from_iterable(column)):
+            return _encoder.encode([msgspec.msgpack.Ext(_ALL_TUPLES, _encoder.encode(column))])
+        if kinds == {list} and _flat(chain.from_iterable(column)):
+            return _encoder.encode(column)
+        if kinds == {dict} and _flat_dicts(column):
+            return _encoder.encode(column)
+    except OverflowError:  # a number of more than 64 bits
+        pass
+    return _encoder.encode([_wrapped(value) for value in column])
+
+
+def _flat(members: Iterable[object]) -> bool:
+    return set(map(type, members)) <= _FLAT
+
+
+def _flat_dicts(column: list[dict[object, object]]) -> bool:
+    names = set(map(type, chain.from_iterable(column)))
+    return names <= {str} and _flat(chain.from_iterable(map(dict.values, column)))
 
 
 def _wrapped(value: Any) -> Any:
@@ -97,6 +139,8 @@ def _wrapped(value: Any) -> Any:
 def _unwrapped(code: int, data: memoryview) -> Any:
     if code == _INTEGER:
         return int(bytes(data))
+    if code == _ALL_TUPLES:
+        return _AllTuples(_tuples_decoder.decode(data))
     items = msgspec.msgpack.decode(data, ext_hook=_unwrapped)
     if code == _TUPLE:
         return tuple(items)

@@ -42,7 +42,19 @@ def shape(value: object) -> object:
     return type(value), value
 
 
-@given(st.lists(plain, max_size=5))
+integers = st.one_of(st.integers(), st.integers(-(2**63) - 2, -(2**63)), st.integers(2**64 - 2, 2**64 + 2))
+members = st.one_of(scalars, integers)
+of_one_kind = st.one_of(
+    st.lists(integers, max_size=5),
+    st.lists(st.lists(members, max_size=3).map(tuple), max_size=5),
+    st.lists(st.lists(members, max_size=3), max_size=5),
+    st.lists(st.dictionaries(st.text(max_size=3), members, max_size=3), max_size=5),
+    st.lists(st.dictionaries(st.one_of(st.text(max_size=3), st.integers()), members, max_size=3), max_size=5),
+    st.lists(st.tuples(st.lists(scalars, max_size=2)), max_size=3),
+)
+
+
+@given(st.one_of(st.lists(plain, max_size=5), of_one_kind))
 def test_plain_values_come_back_with_their_types(values):
     codec = ValueCodec(None, "here")
     encoded = codec.encode(values)
@@ -59,6 +71,12 @@ class Point:
 class Event(msgspec.Struct):
     name: str
     where: Point | None = None
+
+
+def test_plain_values_in_files_of_earlier_releases_are_read():
+    pack, ext = msgspec.msgpack.encode, msgspec.msgpack.Ext
+    old = pack([ext(1, pack(["a", ext(3, b"18446744073709551616")])), ext(2, pack([["k", 1]])), None])
+    assert ValueCodec(None, "here").decode(old) == [("a", 2**64), {"k": 1}, None]
 
 
 def test_records_come_back_as_their_type():
