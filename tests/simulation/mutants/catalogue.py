@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from tests.simulation.mutants.channels import CHANNELS
 from tests.simulation.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.mutants.converting import CONVERTING
 from tests.simulation.mutants.draining import DRAINING
@@ -37,4 +38,4 @@ MUTANTS: Final = _by_name(
 )
 """Those that the simulation shows."""
 
-SHOWN_BY_TESTS: Final = _by_name(*RESTARTING, *CONVERTING)
+SHOWN_BY_TESTS: Final = _by_name(*RESTARTING, *CONVERTING, *CHANNELS)

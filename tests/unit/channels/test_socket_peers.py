@@ -24,7 +24,7 @@ from tests.unit.channels.kit import CODEC, EDGE, addresses_in
 from tests.waiting import wait_until
 
 JOB, INCARNATION = JobName("job"), Incarnation("i")
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 
 
 class SetClock:
@@ -155,7 +155,7 @@ def test_a_worker_alone_is_connected_at_once(workers):
     assert alone.connected() == {}
 
 
-def test_r21_who_comes_with_a_newer_attempt_waits_until_it_is_deployed_here(workers):
+def test_d5_r21_who_comes_with_a_newer_attempt_waits_until_it_is_deployed_here(workers):
     two = workers(2)
     low, high = two.all
     for peers in two.all:
@@ -174,7 +174,7 @@ def test_r21_who_comes_with_a_newer_attempt_waits_until_it_is_deployed_here(work
     two.meet()
 
 
-def test_r21_who_comes_with_an_older_attempt_is_turned_away(workers):
+def test_d5_r21_who_comes_with_an_older_attempt_is_turned_away(workers):
     two = workers(2)
     low, high = two.all
     two.connect(high, 5)
