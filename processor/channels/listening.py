@@ -45,7 +45,11 @@ class Listener:
                 remedy="Choose another address.",
             ) from error
 
+    reads: Final = True
     writes: Final = False
+
+    def ready(self) -> None:
+        """Whoever waits accepts afterwards."""
 
     def _listen(self, address: Address, place: Any) -> None:
         self.address = address

@@ -17,8 +17,18 @@ class Watched(Protocol):
     def fileno(self) -> int: ...
 
     @property
+    def reads(self) -> bool:
+        """Whether it wants to know that there is something to read."""
+        ...
+
+    @property
     def writes(self) -> bool:
         """Whether it waits until its socket takes something to write."""
+        ...
+
+    def ready(self) -> None:
+        """There is something to read. Who does not look at it, such as a part of an attempt that has failed, should
+        not ``read`` any more: else every wait would end at once."""
         ...
 
 
@@ -32,7 +42,7 @@ class Poller:
         os.set_blocking(self._writing, False)
         self._selector.register(self._reading, selectors.EVENT_READ)
         self._watched: dict[Watched, int] = {}
-        """Each with the events its socket is registered for."""
+        """Each with the events its socket is registered for; 0: none."""
         self._woken = False
         """There is a byte in the pipe, or about to be: no need for another."""
         self._closed = False
@@ -41,28 +51,34 @@ class Poller:
 
     def watch(self, watched: Watched) -> None:
         """From now on a wait ends when there is something to read, or room for what it waits to write; idempotent."""
-        if watched in self._watched:
-            return
-        events = _events(watched)
-        self._selector.register(watched.fileno(), events)
-        self._watched[watched] = events
+        self._watched.setdefault(watched, 0)
 
     def forget(self, watched: Watched) -> None:
         """To be called while its socket is still open; without effect when it is not watched."""
-        if self._watched.pop(watched, None) is not None:
+        if self._watched.pop(watched, 0):
             self._selector.unregister(watched.fileno())
 
     def wait(self, timeout_ms: int) -> None:
         for watched, registered in self._watched.items():
-            events = _events(watched)
+            events = watched.reads * selectors.EVENT_READ | watched.writes * selectors.EVENT_WRITE
             if events != registered:
-                self._selector.modify(watched.fileno(), events)
-                self._watched[watched] = events
-        self._selector.select(timeout_ms / 1_000)
+                self._register(watched, registered, events)
+        for key, events in self._selector.select(timeout_ms / 1_000):
+            if key.data is not None and events & selectors.EVENT_READ:
+                key.data.ready()
         with contextlib.suppress(BlockingIOError):
             os.read(self._reading, _DRAINED_BYTES)
         # After reading, never before: whoever finds it still set is right not to write, for this wait ends now.
         self._woken = False
+
+    def _register(self, watched: Watched, registered: int, events: int) -> None:
+        if not registered:
+            self._selector.register(watched.fileno(), events, watched)
+        elif not events:
+            self._selector.unregister(watched.fileno())
+        else:
+            self._selector.modify(watched.fileno(), events, watched)
+        self._watched[watched] = events
 
     def wake(self) -> None:
         if self._woken:
@@ -80,7 +96,3 @@ class Poller:
             self._selector.close()
             os.close(self._reading)
             os.close(self._writing)
-
-
-def _events(watched: Watched) -> int:
-    return selectors.EVENT_READ | selectors.EVENT_WRITE if watched.writes else selectors.EVENT_READ

@@ -93,11 +93,9 @@ class SocketPeers:
             connection = dial.step()
             if connection is not None:
                 del now.dials[peer]
-                self._keep(now, peer, connection)
+                now.connections[peer] = connection
         missing = sorted(now.wanted - now.connections.keys())
         if not missing:
-            for connection in now.connections.values():
-                self._poller.watch(connection)
             return {peer: now.connections[peer] for peer in sorted(now.wanted)}
         if self._clock.monotonic_ms() >= now.until_ms:
             raise AttemptFailed(
@@ -169,7 +167,7 @@ class SocketPeers:
         now = self._now
         if now is None or hello.attempt > now.attempt:
             return True
-        self._keep(now, hello.worker, visit.welcome())
+        now.connections[hello.worker] = visit.welcome()
         return False
 
     def _reason_against(self, hello: Hello) -> str | None:
@@ -205,11 +203,6 @@ class SocketPeers:
         except ValueError as error:
             raise AttemptFailed(f"worker {peer} cannot be reached: {error}.") from error
         return Dial(peer, place, hello, credentials=self._credentials, poller=self._poller, clock=self._clock)
-
-    def _keep(self, now: _Now, peer: WorkerId, connection: PeerConnection) -> None:
-        # What the quick ones send must not end every wait for the slow ones.
-        self._poller.forget(connection)
-        now.connections[peer] = connection
 
     def _end(self, connection: PeerConnection) -> None:
         self._poller.forget(connection)

@@ -31,10 +31,19 @@ class SocketConnection:
         self._waiting_bytes = 0
         self._buffer = memoryview(b"")
         self._unread = b""
+        self._looked = True
+        """Somebody has received since there was last something to read."""
         self._broken: OSError | None = None
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    @property
+    def reads(self) -> bool:
+        return self._looked
+
+    def ready(self) -> None:
+        self._looked = False
 
     @property
     def writes(self) -> bool:
@@ -59,6 +68,7 @@ class SocketConnection:
         return self._waiting_bytes
 
     def receive(self) -> Bytes:
+        self._looked = True
         if self._unread:
             unread, self._unread = self._unread, b""
             return unread

@@ -80,6 +80,13 @@ class TlsConnection:
         return self._beneath.fileno()
 
     @property
+    def reads(self) -> bool:
+        return self._beneath.reads
+
+    def ready(self) -> None:
+        self._beneath.ready()
+
+    @property
     def writes(self) -> bool:
         return self._beneath.writes or not self._begun
 

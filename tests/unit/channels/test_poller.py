@@ -20,10 +20,15 @@ class End:
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
+        self.reads = True
         self.writes = False
+        self.told = 0
 
     def fileno(self) -> int:
         return self.socket.fileno()
+
+    def ready(self) -> None:
+        self.told += 1
 
 
 def goes_on_until_it_would_block(act: Callable[[], object]) -> None:
@@ -83,6 +88,26 @@ def test_waking_somebody_who_does_not_wait_ends_the_next_wait(poller):
         for _ in range(100_000):  # more than fits into a pipe: waking never waits itself
             poller.wake()
         poller.wait(PATIENCE_MS)
+
+
+def test_what_nobody_wants_to_read_ends_no_wait(poller, ends):
+    here, there = ends
+    poller.watch(here)
+    there.socket.send(b"x")
+    poller.wait(PATIENCE_MS)
+    assert here.told == 1
+    here.reads = False
+    poller.wait(0)
+    assert here.told == 1
+    here.writes = True
+    poller.wait(PATIENCE_MS)
+    assert here.told == 1
+    here.reads, here.writes = True, False
+    poller.wait(PATIENCE_MS)
+    assert here.told == 2
+    here.reads = False
+    poller.wait(0)
+    poller.forget(here)
 
 
 def test_what_is_forgotten_ends_no_wait(poller, ends):

@@ -76,3 +76,16 @@ def test_a_connection_that_was_closed_here_is_broken_too(ends):
     assert here.flush() == 0
     with pytest.raises(AttemptFailed, match="the connection with worker 1 is broken"):
         here.receive()
+
+
+def test_what_nobody_looks_at_is_told_once(ends):
+    here, there = ends
+    assert there.reads
+    there.ready()
+    assert not there.reads
+    assert there.receive() == b""
+    assert there.reads
+    here.close()
+    there.ready()
+    with pytest.raises(AttemptFailed):
+        there.receive()

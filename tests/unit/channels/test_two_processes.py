@@ -115,8 +115,9 @@ def test_a_worker_that_is_killed_fails_the_attempt_by_name(place, files):
     with echo(place, files) as (process, peers, exchange):
         sender = exchange.sender(THERE, EDGE, CODEC)
         exchange.receiver(THERE, BACK, CODEC)
+        element = some_elements()[0]
         while sender.ready():
-            sender.send(some_elements()[0])
+            sender.send(element)
         exchange.turn()
         process.kill()
 
