@@ -31,8 +31,8 @@ class Peers(Protocol):
         ...
 
     def wait(self, timeout_ms: int) -> None:
-        """Wait until a connection has something to read, or takes what waits to be written, somebody calls
-        ``wake``, or the time has passed."""
+        """Wait until a connection has something to read that was not told of, or takes what waits to be written,
+        somebody calls ``wake``, or the time has passed."""
         ...
 
     def wake(self) -> None:

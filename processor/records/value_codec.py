@@ -17,7 +17,10 @@ import msgspec
 
 from processor.errors import JobError, UserCodeError
 
-_TUPLE, _DICT, _INTEGER, _ALL_TUPLES = 1, 2, 3, 4
+_TUPLE, _DICT, _INTEGER = 1, 2, 3
+_ALL_TUPLES = b"\xc1"
+"""In front of a column of tuples with nothing to wrap in them; msgpack itself begins nothing with it."""
+
 _SCALARS = frozenset({str, bytes, float, bool, type(None)})
 _FLAT = _SCALARS | {int}
 _INT64_MIN, _UINT64_MAX = -(2**63), 2**64 - 1
@@ -69,10 +72,13 @@ class ValueCodec:
             ) from error
 
     def _decode(self, encoded: bytes | memoryview) -> list[Any]:
-        column = self._decoder.decode(encoded)
-        if self._kind is None and len(column) == 1 and type(column[0]) is _AllTuples:
-            return column[0].column
-        return column
+        """Raises MsgspecError."""
+        try:
+            if self._kind is None and encoded[:1] == _ALL_TUPLES:
+                return _tuples_decoder.decode(encoded[1:])
+            return self._decoder.decode(encoded)
+        except (TypeError, ValueError, RecursionError) as error:  # of what was wrapped, if it was not by us
+            raise msgspec.DecodeError(str(error)) from error
 
     def _misfit(self, why: str) -> UserCodeError:
         named = "plain values" if self._kind is None else f"of type {self._kind!r:.80}"
@@ -84,22 +90,13 @@ class ValueCodec:
         )
 
 
-class _AllTuples:
-    """Stands for the whole of a column."""
-
-    __slots__ = ("column",)
-
-    def __init__(self, column: list[Any]) -> None:
-        self.column = column
-
-
 def _encode_plain(column: list[Any]) -> bytes:
     try:
         kinds = set(map(type, column))
         if kinds <= _FLAT:
             return _encoder.encode(column)
         if kinds == {tuple} and _flat(chain.from_iterable(column)):
-            return _encoder.encode([msgspec.msgpack.Ext(_ALL_TUPLES, _encoder.encode(column))])
+            return _ALL_TUPLES + _encoder.encode(column)
         if kinds == {list} and _flat(chain.from_iterable(column)):
             return _encoder.encode(column)
         if kinds == {dict} and _flat_dicts(column):
@@ -139,8 +136,6 @@ def _wrapped(value: Any) -> Any:
 def _unwrapped(code: int, data: memoryview) -> Any:
     if code == _INTEGER:
         return int(bytes(data))
-    if code == _ALL_TUPLES:
-        return _AllTuples(_tuples_decoder.decode(data))
     items = msgspec.msgpack.decode(data, ext_hook=_unwrapped)
     if code == _TUPLE:
         return tuple(items)

@@ -79,6 +79,40 @@ def test_plain_values_in_files_of_earlier_releases_are_read():
     assert ValueCodec(None, "here").decode(old) == [("a", 2**64), {"k": 1}, None]
 
 
+def nested(depth: int) -> bytes:
+    encoded = msgspec.msgpack.encode([])
+    for _ in range(depth):
+        encoded = msgspec.msgpack.encode([msgspec.msgpack.Ext(1, encoded)])
+    return encoded
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"",
+        b"\xc1",
+        b"\xc1" + msgspec.msgpack.encode([1]),
+        *(
+            msgspec.msgpack.encode([msgspec.msgpack.Ext(code, wrapped)])
+            for code, wrapped in (
+                (1, b"\x05"),
+                (2, b"\x91\x01"),
+                (2, msgspec.msgpack.encode([[[1], 2]])),
+                (3, b"x"),
+                (3, b"1" * 5_000),
+                (9, b""),
+            )
+        ),
+        nested(5_000),
+    ],
+)
+def test_what_was_never_written_is_refused(encoded):
+    with pytest.raises(UserCodeError):
+        ValueCodec(None, "here").verify(encoded)
+    with pytest.raises(JobError):
+        ValueCodec(None, "here").decode(memoryview(encoded))
+
+
 def test_records_come_back_as_their_type():
     values = [Event("a", Point(1, datetime(2026, 1, 2, tzinfo=UTC))), Event("b")]
     codec = ValueCodec(Event, "here")
