@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 
 class FaultPoint(StrEnum):
-    """In the order in which a checkpoint, then a recovery, passes them."""
+    """In the order in which a checkpoint, then a recovery, then a worker process passes them."""
 
     POLL_BEFORE_PROCESS = "poll-before-process"
     POSITIONS_TAKEN = "positions-taken"
@@ -38,6 +39,14 @@ class FaultPoint(StrEnum):
     RECOVERY_OPENING = "recovery-opening"
     RECOVERY_STATE_HALF_READ = "recovery-state-half-read"
     SAVEPOINT_WRITTEN = "savepoint-written"
+    DEPLOY_RECEIVED = "deploy-received"
+    BUILT_NOT_TOLD = "built-not-told"
+    RELEASING = "releasing"
+
+
+OF_WORKERS: Final = (FaultPoint.DEPLOY_RECEIVED, FaultPoint.BUILT_NOT_TOLD, FaultPoint.RELEASING)
+"""Passed by worker processes of their own: an older attempt may be open still; all is restored, and nobody knows; the
+attempt is over, and everything of it is open."""
 
 
 FaultHook = Callable[[FaultPoint], None]

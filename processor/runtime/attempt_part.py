@@ -12,7 +12,7 @@ from processor.contracts.clock import Clock
 from processor.contracts.executor import Executor
 from processor.contracts.peers import Peers
 from processor.contracts.state_store import StateBackend
-from processor.fault_points import FaultHook
+from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, PublisherId, WorkerId
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
@@ -176,6 +176,7 @@ class AttemptPart:
         self._closing.callback(worker.close)
         self._closing.enter_context(parts.settled())
         self._worker, self._exchange = worker, exchange
+        parts.faults(FaultPoint.BUILT_NOT_TOLD)
         worker.start()
         self.say_that_it_runs()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from processor.fault_points import FaultPoint
 from processor.protocol.worker_messages import (
     AwaitVisible,
     Deploy,
@@ -87,6 +88,7 @@ class WorkerHost:
                 self._deploy(message)
             case Release(attempt=attempt):
                 if part is None or part.attempt <= attempt:
+                    self._parts.faults(FaultPoint.RELEASING)
                     self._close()
                     self._parts.send(Released(attempt=attempt))
             case AwaitVisible(attempt=attempt):
@@ -112,6 +114,7 @@ class WorkerHost:
             if part.attempt == deploy.attempt and not self._failed:
                 part.say_that_it_runs()
             return
+        self._parts.faults(FaultPoint.DEPLOY_RECEIVED)
         self._close()
         try:
             self._part = AttemptPart(self._parts, deploy)

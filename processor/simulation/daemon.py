@@ -10,7 +10,7 @@ from pathlib import Path
 
 from processor.contracts.job_control import JobControl
 from processor.errors import SettingsError
-from processor.fault_points import FaultHook
+from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import JobName, WorkerId
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
@@ -195,11 +195,22 @@ class Daemon:
                 peers=peers,
                 executor=executor,
                 send=send,
-                faults=self._faults(process),
+                faults=self._faults_of_worker(process),
                 settled=nullcontext,
                 say=trace_log(process.world, process.name),
             )
         )
+
+    def _faults_of_worker(self, process: SimulatedProcess) -> FaultHook:
+        """Those of a process, which is seen to go on without its coordinator."""
+        passed = self._faults(process)
+
+        def passing(point: FaultPoint) -> None:
+            if not self.process.alive:
+                self._injection.met[f"a worker without its coordinator passes {point}"] += 1
+            passed(point)
+
+        return passing
 
     def _directory(self, process: SimulatedProcess) -> JobDirectory:
         """The job's, on the disk of the machine, as a process sees it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from processor.fault_points import FaultPoint
+from processor.fault_points import OF_WORKERS, FaultPoint
 from processor.simulation.faults import VICTIM, Act, Faults
 from processor.simulation.world import US_PER_MS, World
 
@@ -55,18 +55,23 @@ class Injection:
         faults: Faults,
         limit: Limit = NO_LIMIT,
         rare_points: Sequence[FaultPoint] = (),
+        *,
+        in_workers: bool = False,
     ) -> None:
+        """``in_workers``: there are worker processes, which pass points of their own."""
         self.faults = faults
         self.by_kind: Counter[str] = Counter()
         self.cells: Counter[tuple[str, str, str]] = Counter()
         """Struck points: (point, victim, act)."""
         self.passed: Counter[FaultPoint] = Counter()
+        self.met: Counter[str] = Counter()
+        """What faults have led to between workers and their coordinator, in words."""
         self.numbered = 0
         self.stopped = False
         self._world = world
         self._limit = limit
         self._chances: dict[str, Random] = {}
-        self._strikes = self._planned(rare_points)
+        self._strikes = self._planned(rare_points, in_workers)
 
     @property
     def active(self) -> bool:
@@ -115,25 +120,33 @@ class Injection:
                 return strike.act
         return None
 
-    def _planned(self, rare_points: Sequence[FaultPoint]) -> list[Strike]:
-        faults, chance = self.faults, self._world.chance("points")
-        number = 0
-        while chance.random() < faults.points / (1 + faults.points):
-            number += 1
-        points = list(FaultPoint)
+    def _planned(self, rare_points: Sequence[FaultPoint], in_workers: bool) -> list[Strike]:
+        chance = self._world.chance("points")
+        points = [point for point in FaultPoint if point not in OF_WORKERS]
         strikes = []
-        for _ in range(number):
+        for _ in range(self._number(chance)):
             rare = bool(rare_points) and chance.random() < RARE_SHARE
-            point = chance.choice(rare_points if rare else points)
-            act = chance.choice(ACT_AT_POINT)
-            strikes.append(
-                Strike(
-                    after_ms=0 if rare else chance.randrange(max(1, faults.until_ms)),
-                    point=point,
-                    act=act if applies(point, act) else Act.SLEEP,
-                )
-            )
+            strikes.append(self._strike(chance, rare_points if rare else points, at_once=rare))
+        if in_workers:
+            # A draw of its own: a seed with workers strikes the other points as it does without.
+            chance = self._world.chance("points of workers")
+            strikes += [self._strike(chance, OF_WORKERS) for _ in range(self._number(chance))]
         return sorted(strikes, key=lambda strike: strike.after_ms)
+
+    def _number(self, chance: Random) -> int:
+        """Of strikes, ``Faults.points`` on average."""
+        points, number = self.faults.points, 0
+        while chance.random() < points / (1 + points):
+            number += 1
+        return number
+
+    def _strike(self, chance: Random, points: Sequence[FaultPoint], *, at_once: bool = False) -> Strike:
+        point, act = chance.choice(points), chance.choice(ACT_AT_POINT)
+        return Strike(
+            after_ms=0 if at_once else chance.randrange(max(1, self.faults.until_ms)),
+            point=point,
+            act=act if applies(point, act) else Act.SLEEP,
+        )
 
     def next_us(self, kind: str, per_minute: float) -> int | None:
         """Until the next fault of a rate; None when there is none."""

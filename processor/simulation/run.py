@@ -32,6 +32,8 @@ class Result:
     cells: Mapping[tuple[str, str, str], int]
     """Struck points: (point, victim, act)."""
     passed_points: Mapping[str, int]
+    met: Mapping[str, int]
+    """What faults have led to between workers and their coordinator, in words."""
     numbered: int
     """Faults that were drawn, those that a limit kept away included."""
     digest: str
@@ -82,6 +84,7 @@ def run_seed(
         faults=dict(injection.by_kind),
         cells=dict(injection.cells),
         passed_points={point.value: times for point, times in injection.passed.items()},
+        met=dict(injection.met),
         numbered=injection.numbered,
         digest=world.trace.digest,
         trace=world.trace.lines,

@@ -45,6 +45,9 @@ FEED_PART: Final = 0.8
 
 FEED_MS_MIN: Final = 2_000
 
+WORKERS_AGAIN: Final = (1, 2, 3)
+"""With how many workers a job is started again that had several."""
+
 BURSTS: Final = (0, 0, 3, 8)
 """In how many bursts records come; 0: each by itself."""
 
@@ -64,11 +67,12 @@ class Simulation:
         over_rocksdb: bool = False,
         workers: int = 1,
     ) -> None:
-        """``workers``: processes that share the job's subtasks."""
+        """``workers``: processes that share the job's subtasks; when they are several, each further start by the
+        operator draws anew how many, one included."""
         self.case = case
         self._workers = workers
         self.world = World(seed, steps_max=steps_max, trace=Trace(keep=keep_trace))
-        self.injection = Injection(self.world, faults, limit, case.rare_points)
+        self.injection = Injection(self.world, faults, limit, case.rare_points, in_workers=workers > 1)
         self.network = SimulatedNetwork(self.world, self.injection)
         self.disk = MachineDisk()
         self.local = LocalState(self.world, over_rocksdb=over_rocksdb)
@@ -176,12 +180,20 @@ class Simulation:
 
     def start_unit(self, options: StartOptions, parallelism: int | None) -> None:
         """The operator starts a daemon; further units are of the same kind."""
-        settings = self.settings
+        changed: dict[str, int] = {}
         if parallelism is not None:
-            runtime = settings.runtime.model_copy(update={"parallelism": parallelism})
-            settings = replace(settings, runtime=runtime)
+            changed["parallelism"] = parallelism
+        if self._workers > 1 and self._start is not None:
+            changed["workers"] = self.world.chance(f"workers from {len(self.chaos.units)}").choice(
+                WORKERS_AGAIN
+            )
+        workers = changed.get("workers", self._workers)
+        self.injection.met[f"the operator starts {workers} workers"] += 1
         self._start = Start(
-            graph=self.case.graph, settings=settings, options=options, turn_us_max=self.case.turn_us_max
+            graph=self.case.graph,
+            settings=replace(self.settings, runtime=self.settings.runtime.model_copy(update=changed)),
+            options=options,
+            turn_us_max=self.case.turn_us_max,
         )
         self.start_another()
 

@@ -9,8 +9,12 @@ from typing import Final
 from processor.ids import WorkerId
 from processor.protocol.messages import Order, Report
 from processor.protocol.worker_messages import (
+    Deploy,
+    Deployed,
     FromWorker,
     Joined,
+    Release,
+    Released,
     Stack,
     TellStack,
     ToWorker,
@@ -51,6 +55,8 @@ class _Member:
         self.process = process
         self.peers = peers
         self.joined: Joined | None = None
+        self.asked: Deploy | Release | None = None
+        """What of the two it was sent last, and has not done as far as is known."""
         self.host = make_host(worker, process, peers, lambda message: send(self, message))
 
 
@@ -112,7 +118,10 @@ class SimulatedPool:
                 continue
             if isinstance(event, Joined):
                 member.joined = event
+            elif isinstance(event, Deployed | Released):
+                member.asked = None
             elif isinstance(event, Gone):
+                self._meet("gone", member.asked)
                 del self._members[member.worker]
             return member.worker, event  # type: ignore[return-value]
         return None
@@ -134,6 +143,8 @@ class SimulatedPool:
         member = self._members.get(worker)
         if member is None or not member.process.alive:
             return
+        if isinstance(message, Deploy | Release):
+            member.asked = message
         content = encode_message(message)
 
         def arrive() -> None:
@@ -150,6 +161,7 @@ class SimulatedPool:
         self._coordinator.check()
         member = self._members.get(worker)
         if member is not None:
+            self._meet("ended by its coordinator", member.asked)
             member.process.kill()
 
     def close(self) -> None:
@@ -194,11 +206,16 @@ class SimulatedPool:
             self._world.unpark(self._parked)
         self._wake()
 
+    def _meet(self, what: str, asked: Deploy | Release | None) -> None:
+        when = {Deploy: "while deploying", Release: "while releasing"}.get(type(asked), "in between")
+        self._injection.met[f"a worker is {what} {when}"] += 1
+
     def _carry(self, who: str, message: Message, arrive: Callable[[], None]) -> None:
         """Anything may be late, doubled or lost but what says that a process is there."""
         faults, draw, what = self._injection.faults, self._injection.draw, type(message).__name__
         sure = isinstance(message, _SURE)
         if not sure and draw("message lost", faults.message_lost, who, f"{what} is lost"):
+            self._injection.met[f"{what} lost"] += 1
             return
         copies = 1
         if not sure and draw("message doubled", faults.message_doubled, who, f"{what} comes twice"):
@@ -216,5 +233,6 @@ class SimulatedPool:
             if self._chance.random() >= ORPHANS:
                 member.process.kill()
                 continue
+            self._injection.met["a worker outlives its coordinator"] += 1
             # The end of its stream is noticed late, and until then it goes on: a zombie.
             self._world.later(self._chance.randint(1, ORPHANED_MS_MAX) * US_PER_MS, member.host.end)

@@ -42,11 +42,13 @@ def simulate(
     faults: Faults | None = None,
     parts: int = 2,
     parallelism: int = 1,
+    workers: int = 1,
 ) -> Result:
     """Run the job's daemon on these records, while the seed's faults happen, and check what comes out.
 
     ``feed`` gives the records of each source step, ``parts`` is the number of partitions of every topic,
-    ``faults`` what goes wrong (``Faults.light()`` unless given). With a job's own ``audit``, that says what must
+    ``faults`` what goes wrong (``Faults.light()`` unless given), ``workers`` in how many worker processes the
+    subtasks run: each may die, sleep or lose its connections alone. With a job's own ``audit``, that says what must
     be out; else the output must be the same as that of a run without faults, in any order, which is
     true of jobs whose output does not depend on time or on how inputs meet.
 
@@ -58,7 +60,8 @@ def simulate(
     Raises SimulationFailed, with the end of the trace.
     """
     case = _case(job, feed, parts=parts, parallelism=parallelism)
-    result = run_seed(case, seed, Faults.light() if faults is None else faults, keep_trace=True)
+    going_wrong = Faults.light() if faults is None else faults
+    result = run_seed(case, seed, going_wrong, keep_trace=True, workers=workers)
     if not result.good:
         raise SimulationFailed(_told(job, seed, result))
     return result

@@ -87,9 +87,11 @@ def run(
     )
 
 
-def command(seed: int, *, job: str, level: str, limit: Limit = NO_LIMIT) -> str:
+def command(seed: int, *, job: str, level: str, limit: Limit = NO_LIMIT, workers: int | None = None) -> str:
     """What runs the seed again, with its trace."""
     words = ["python -m tests.simulation.seeds", f"--first {seed} --seeds 1 --job {job} --level {level}"]
+    if workers is not None:
+        words.append(f"--workers {workers}")
     if limit.first is not None:
         words.append(f"--faults-first {limit.first}")
     if limit.without:

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from processor.fault_points import FaultPoint
@@ -39,6 +40,8 @@ class Task:
     level: str
     limit: Limit = NO_LIMIT
     keep_trace: bool = False
+    workers: int | None = None
+    """Instead of those that the seed stands for."""
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class Summary:
     faults: Counter[str] = field(default_factory=Counter)
     cells: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     passed: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
     failing: list[tuple[Result, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -64,9 +68,15 @@ class Summary:
         self.faults.update(result.faults)
         self.cells.update(result.cells)
         self.passed.update(result.passed_points)
+        self.met.update(result.met)
         if not result.good:
             self.failing.append(
-                (result, command(task.seed, job=task.job, level=task.level, limit=task.limit))
+                (
+                    result,
+                    command(
+                        task.seed, job=task.job, level=task.level, limit=task.limit, workers=task.workers
+                    ),
+                )
             )
 
     def line(self) -> str:
@@ -84,6 +94,7 @@ class Summary:
         yield f"Level of faults: {self.level}."
         yield from _table("job", "seeds", self.jobs)
         yield from _table("fault", "times", self.faults)
+        yield from _table("between workers", "times", self.met)
         acts = [(VICTIM[act], act.value) for act in Act]
         yield ""
         yield "| point | passed | " + " | ".join(f"{victim}: {act}" for victim, act in acts) + " |"
@@ -120,9 +131,10 @@ def _table(what: str, number: str, counted: Counter[str]) -> Iterator[str]:
 
 def run_task(task: Task) -> tuple[Task, Result]:
     """In a worker process. Every so often the seed runs twice."""
-    result = run(task.seed, job=task.job, level=task.level, limit=task.limit, keep_trace=task.keep_trace)
+    chosen = partial(run, task.seed, job=task.job, level=task.level, limit=task.limit, workers=task.workers)
+    result = chosen(keep_trace=task.keep_trace)
     if task.seed % TWICE_EVERY == 0:
-        again = run(task.seed, job=task.job, level=task.level, limit=task.limit)
+        again = chosen()
         if again.digest != result.digest:
             object.__setattr__(
                 result,
@@ -157,6 +169,7 @@ def main(arguments: Sequence[str]) -> int:
             level=asked.level,
             limit=limit,
             keep_trace=asked.trace,
+            workers=asked.workers,
         )
         for seed in range(asked.first, asked.first + asked.seeds)
     ]
@@ -197,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=1, help="the first one")
     parser.add_argument("--job", choices=list(JOBS), help="this job instead of the seed's")
     parser.add_argument("--level", choices=LEVELS, default="heavy", help="of faults")
+    parser.add_argument("--workers", type=int, help="processes that share the job, instead of the seed's")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--trace", action="store_true", help="print who did what when")
     parser.add_argument("--report", help="a file for the report, instead of the terminal")

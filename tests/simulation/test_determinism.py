@@ -17,6 +17,7 @@ SHOW_DIGESTS = """
 from tests.simulation.chosen import run
 from tests.simulation.jobs import JOBS
 print([run(3, job=job).digest for job in JOBS])
+print([run(3, job="count", workers=3).digest])
 """
 
 
@@ -26,6 +27,13 @@ def test_one_seed_gives_one_trace(job: str):
     assert first.trace == second.trace
     assert first.digest == second.digest
     assert first.faults, "a run in which nothing happens shows nothing"
+
+
+@pytest.mark.parametrize("job", ["kinds", "connect-overtaken", "restore"])
+def test_one_seed_gives_one_trace_of_several_workers(job: str):
+    first, second = run(5, job=job, workers=3, keep_trace=True), run(5, job=job, workers=3, keep_trace=True)
+    assert first.trace == second.trace
+    assert first.met
 
 
 def test_another_seed_gives_another_trace():

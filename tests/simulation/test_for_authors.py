@@ -146,6 +146,18 @@ def doubling() -> Job:
     return job
 
 
+def test_simulate_runs_a_job_in_several_workers():
+    result = simulate(
+        keyed_count.build(),
+        {"clicks": clicks("abcabbaccd" * 3)},
+        seed=10,
+        faults=Faults.heavy(),
+        parallelism=2,
+        workers=2,
+    )
+    assert any(what.startswith("a worker") for what in result.met)
+
+
 def test_simulate_without_an_audit_compares_with_a_run_without_faults():
     result = simulate(
         doubling(), {"read": [Fed(value=str(n)) for n in range(20)]}, seed=3, faults=Faults.heavy()

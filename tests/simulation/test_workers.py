@@ -1,0 +1,149 @@
+"""A job in several simulated worker processes: that it meets what it is there for, and comes through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from processor.channels.exchange import Exchange
+from processor.channels.receiving import ReceivingChannel
+from processor.fault_points import OF_WORKERS
+from processor.records.batch import Batch
+from processor.records.elements import Barrier, Element
+from processor.simulation.faults import Faults
+from processor.simulation.run import Result, run_seed
+from tests.simulation.chosen import case_of, faults_of, run
+
+BETWEEN_WORKERS = Faults(
+    points=6,
+    kills=8,
+    sleeps=20,
+    streams_break=10,
+    message_lost=0.08,
+    message_late=0.1,
+    message_doubled=0.05,
+    until_ms=15_000,
+)
+"""Much of what goes wrong between workers, and nothing outside of them."""
+
+MET = (
+    "Deploy lost",
+    "Deployed lost",
+    "Release lost",
+    "Released lost",
+    "WorkerFailed lost",
+    "a worker is gone while deploying",
+    "a worker is gone while releasing",
+    "a worker is gone in between",
+    "a worker is ended by its coordinator while deploying",
+    "a worker is ended by its coordinator while releasing",
+    "a worker is ended by its coordinator in between",
+    "a worker outlives its coordinator",
+)
+"""Lost and hung workers, and releases that took too long."""
+
+WHILE_PUBLISHING = replace(
+    BETWEEN_WORKERS,
+    points=12,
+    kills=10,
+    sleeps=4,
+    streams_break=2,
+    message_lost=0,
+    request_lost=0.02,
+    request_slow=0.02,
+)
+"""Coordinators die while their workers publish."""
+
+JOBS_OF_SEVERAL_SHAPES = (
+    "copy",
+    "collect",
+    "broadcast",
+    "union",
+    "two-sinks",
+    "growing",
+    "event-time",
+    "drain-overtaken",
+)
+
+WINDOW_BYTES = 300
+
+
+def of(results: Sequence[Result]) -> Counter[str]:
+    met: Counter[str] = Counter()
+    for result in results:
+        assert result.good, (result.seed, *result.problems)
+        met.update(result.met)
+    return met
+
+
+def test_d01_d05_workers_are_lost_at_every_moment_and_nothing_else_is():
+    seeds = range(1, 16)
+    results = [
+        run_seed(case_of(seed, ("copy", "count")[seed % 2]), seed, BETWEEN_WORKERS, workers=2 + seed % 2)
+        for seed in seeds
+    ]
+    met = of(results)
+    assert [what for what in MET if not met[what]] == []
+    struck = {point for result in results for point, _, _ in result.cells}
+    assert struck >= set(OF_WORKERS)
+    assert sum(result.faults.get("stream breaks", 0) for result in results) > 0
+
+
+def test_r12_workers_that_outlive_their_coordinator_publish_and_nothing_is_doubled():
+    seeds = (1, 3, 11)
+    met = of([run_seed(case_of(seed, "copy"), seed, WHILE_PUBLISHING, workers=3) for seed in seeds])
+    assert met["a worker without its coordinator passes taken-over-marker-not-read"]
+    assert met["a worker without its coordinator passes commit-sent-answer-not-seen"]
+
+
+@pytest.mark.parametrize("job", JOBS_OF_SEVERAL_SHAPES)
+def test_jobs_of_every_shape_in_three_workers(job: str):
+    result = run(1, job=job, level="none", workers=3)
+    assert result.good, "\n".join(result.problems)
+
+
+@pytest.mark.parametrize("job", ["restore", "shrink", "overtaken-rescaled"])
+def test_d04_a_job_is_started_again_with_more_or_fewer_workers(job: str):
+    results = [run(seed, job=job, level="light", workers=2) for seed in (1, 2, 3, 4)]
+    met = of(results)
+    assert all(met[f"the operator starts {workers} workers"] for workers in (1, 2, 3))
+
+
+class Channels:
+    """What was seen on the channels between workers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full_next_to_free = self.full_overtaken = 0
+        turn, overtake = Exchange.turn, ReceivingChannel.overtake
+
+        def turned(exchange: Exchange) -> bool:
+            by_peer: dict[int, set[bool]] = {}
+            for figure in exchange.figures():
+                by_peer.setdefault(figure.peer, set()).add(figure.in_flight_bytes < WINDOW_BYTES)
+            self.full_next_to_free += sum(len(free) == 2 for free in by_peer.values())
+            return turn(exchange)
+
+        def overtaken(channel: ReceivingChannel, barrier: Barrier) -> tuple[Element, ...]:
+            full = channel.waiting_bytes >= WINDOW_BYTES
+            elements = overtake(channel, barrier)
+            self.full_overtaken += full and any(isinstance(element, Batch) for element in elements)
+            return elements
+
+        monkeypatch.setattr(Exchange, "turn", turned)
+        monkeypatch.setattr(ReceivingChannel, "overtake", overtaken)
+
+
+def test_a10_barriers_overtake_on_full_channels_while_others_of_the_connection_are_free(monkeypatch):
+    seen = Channels(monkeypatch)
+    for seed in (1, 2, 3):
+        case = case_of(seed, "overtaken")
+        checkpoint = {**case.checkpoint, "alignment_timeout": 0}
+        narrow = {**case.runtime, "channel_bytes_max": WINDOW_BYTES}
+        case = replace(case, runtime=narrow, checkpoint=checkpoint, parallelism=3, turn_us_max=10_000)
+        result = run_seed(case, seed, faults_of(seed, "light"), workers=2)
+        assert result.good, "\n".join(result.problems)
+    assert seen.full_next_to_free > 0
+    assert seen.full_overtaken > 0
