@@ -13,6 +13,7 @@ from processor.cli import (
     explain,
     outbox,
     replay,
+    rescale,
     run,
     savepoint,
     settings,
@@ -37,6 +38,7 @@ app.command("worker", hidden=True)(worker.worker)
 app.command("explain")(explain.explain)
 app.command("status")(status.status)
 app.command("stop")(stop.stop)
+app.command("rescale")(rescale.rescale)
 app.add_typer(savepoint.app)
 app.add_typer(checkpoints.app)
 app.add_typer(outbox.app)

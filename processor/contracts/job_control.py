@@ -70,3 +70,8 @@ class JobControl(Protocol):
         """Take a last checkpoint (or savepoint), publish it, end (R24). With ``drain`` sources end before it, and
         what waits for event time comes out: the job has finished."""
         ...
+
+    def rescale(self, parallelism: int, answer: Callable[[Outcome], None]) -> None:
+        """Go on from a checkpoint taken now with so many subtasks of each step that does not say itself (D5). The
+        answer comes when they run."""
+        ...

@@ -168,7 +168,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndJob:
-    """The last checkpoint is published: wait until it can be read (R17), then end."""
+    """The attempt's last checkpoint is published: wait until it can be read (R17), then end it, and the job too
+    unless it goes on at another parallelism (D5)."""
 
     finished: bool
     """True: all input has ended, by itself or by a drain. False: it was asked to stop."""

@@ -122,7 +122,7 @@ class DecisionLine:
                 needed_from=min(later, default=self.decided),
                 savepoint=complete.request.savepoint,
                 native=complete.request.native,
-                stop=complete.request.kind.stops,
+                stop=complete.request.kind.ends_job,
                 drained=complete.request.kind is CheckpointKind.DRAIN,
             ),
         )

@@ -39,6 +39,7 @@ _JOB = StateTable(
             JobStatus.FINISHED,
             JobStatus.FAILING,
             JobStatus.FENCED,
+            JobStatus.RESTARTING,
         ),
         JobStatus.FAILING: (JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED),
         JobStatus.RESTARTING: (JobStatus.RECOVERING, JobStatus.STOPPED),

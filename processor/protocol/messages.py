@@ -36,10 +36,17 @@ class CheckpointKind(StrEnum):
     """A stop before whose barrier all sources end, so that everything that waits for event time comes out (R24)."""
     LAST = "last"
     """All inputs of a bounded job have ended."""
+    RESCALE = "rescale"
+    """A stop from which the next attempt goes on at once, at another parallelism (D5)."""
 
     @property
     def stops(self) -> bool:
         """Whether nothing runs any more behind its barrier."""
+        return self.ends_job or self is CheckpointKind.RESCALE
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether the job has ended when it is published, in whichever attempt that is (R24)."""
         return self in (CheckpointKind.STOP, CheckpointKind.DRAIN, CheckpointKind.LAST)
 
     @property

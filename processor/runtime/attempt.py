@@ -16,6 +16,7 @@ from processor.errors import ProcessorError, Unavailable, within_step
 from processor.fault_points import FaultHook
 from processor.ids import Attempt, Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
+from processor.plan.layout import Layout
 from processor.plan.subtasks import subtasks
 from processor.protocol.checkpoint_policy import CheckpointPolicy
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
@@ -55,7 +56,7 @@ VISIBLE_TIMEOUT_MS = 30_000
 class AttemptParts:
     """What outlives an attempt."""
 
-    plan: ExecutionPlan
+    layout: Layout
     settings: Settings
     store: JobStore
     backend: StateBackend
@@ -70,6 +71,10 @@ class AttemptParts:
     say: Log
     workers: Callable[[WorkersParts], Workers] = LocalWorker
     """Of an attempt."""
+
+    @property
+    def plan(self) -> ExecutionPlan:
+        return self.layout.plan
 
 
 class RunningAttempt:
@@ -271,7 +276,7 @@ class RunningAttempt:
             incarnation=recovered.incarnation,
             entry=restored,
             unconfirmed=discovery.unconfirmed(),
-            parallelism=parts.settings.runtime.default_parallelism,
+            parallelism=parts.layout.parallelism,
             addresses=workers.addresses(),
         )
         workers.deploy(deploy)

@@ -24,6 +24,8 @@ class Asked:
     kind: CheckpointKind
     directory: str
     native: bool
+    parallelism: int | None = None
+    """Of a rescaling."""
     answer: Callable[[Outcome], None]
 
 
@@ -95,14 +97,24 @@ class Control:
         kind = CheckpointKind.DRAIN if drain else CheckpointKind.STOP
         self._ask(kind, savepoint_directory or "", answer, native)
 
+    def rescale(self, parallelism: int, answer: Callable[[Outcome], None]) -> None:
+        self._ask(CheckpointKind.RESCALE, "", answer, parallelism=parallelism)
+
     def _ask(
-        self, kind: CheckpointKind, directory: str, answer: Callable[[Outcome], None], native: bool = False
+        self,
+        kind: CheckpointKind,
+        directory: str,
+        answer: Callable[[Outcome], None],
+        native: bool = False,
+        parallelism: int | None = None,
     ) -> None:
-        self._asked.append(Asked(kind=kind, directory=directory, native=native, answer=answer))
+        self._asked.append(
+            Asked(kind=kind, directory=directory, native=native, parallelism=parallelism, answer=answer)
+        )
         attempt = self.attempt
         if attempt is not None:
             attempt.executor.wake()
-        elif kind.stops:
+        elif kind.ends_job:
             self.stop_asked()
 
     def take(self) -> Asked | None:

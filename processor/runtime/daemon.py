@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from processor.contracts.job_control import JobControl
 from processor.fault_points import FaultHook, no_faults
-from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
+from processor.plan.layout import Layout
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
@@ -51,7 +51,8 @@ def run_job(
 
     Raises ProcessorError for what is wrong before anything runs, and for what ended the job.
     """
-    plan = lay_out(graph, settings.runtime.default_parallelism)
+    layout = Layout.at(graph, settings.runtime.default_parallelism)
+    plan = layout.plan
     chance, clock, metrics = SystemChance(), SystemClock(), Metrics()
     store = open_store(plan.job, settings, chance.token, faults)
     # Another handle on the same log: does its store keep a second writer out (R5)?
@@ -72,7 +73,7 @@ def run_job(
                 return RemoteWorkers(parts, pool, same, log)
 
         parts = AttemptParts(
-            plan=plan,
+            layout=layout,
             settings=settings,
             store=store,
             backend=make_backend(settings),

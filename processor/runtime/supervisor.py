@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from processor.contracts.job_control import Outcome
-from processor.errors import Fenced, ProcessorError, Response
-from processor.ids import Attempt
+from processor.errors import Fenced, JobError, ProcessorError, Response
+from processor.ids import Attempt, CheckpointId
+from processor.plan.layout import Layout
 from processor.protocol.entries import CheckpointEntry
 from processor.protocol.failure_history import AttemptFailure, FailureHistory, failure_of
 from processor.protocol.job_status import JobState, JobStatus
@@ -74,6 +76,8 @@ class Supervisor:
         self._attempts: set[Attempt] = set()
         """The attempts of this run that have failed: one may have decided to stop (R24)."""
         self._socket_started = False
+        self._rescaling: Asked | None = None
+        """From when it is asked for until the job runs at the new parallelism, or is known not to."""
 
     def wake(self) -> None:
         """From any thread: look up from waiting."""
@@ -88,6 +92,10 @@ class Supervisor:
         while True:
             self._state.to(JobStatus.RECOVERING)
             outcome = self._attempt(options, signals, socket)
+            if isinstance(outcome, Layout):
+                self._state.to(JobStatus.RESTARTING)
+                self._parts = replace(self._parts, layout=outcome)
+                continue
             if not isinstance(outcome, _Failed):
                 return outcome
             if isinstance(outcome.error, ProcessorError) and outcome.error.response is Response.STOP_QUIETLY:
@@ -131,7 +139,10 @@ class Supervisor:
             )
         )
 
-    def _attempt(self, options: StartOptions, signals: AskedToStop, socket: Listening) -> int | _Failed:
+    def _attempt(
+        self, options: StartOptions, signals: AskedToStop, socket: Listening
+    ) -> int | Layout | _Failed:
+        """The exit code, the layout with which the job goes on at once, or what failed."""
         attempt = RunningAttempt(self._parts)
         started_ms = self._parts.clock.monotonic_ms()
         try:
@@ -141,6 +152,14 @@ class Supervisor:
                 return self._end(attempt, Ended(finished=self._all_read(attempt)))
             self._running(attempt, socket)
             ended = self._loop(attempt, signals)
+            asked = self._rescaling
+            if (
+                ended is not None
+                and asked is not None
+                and asked.parallelism is not None
+                and not signals.asked
+            ):
+                return self._parts.layout.rescaled(asked.parallelism)
             return self._end(attempt, ended)
         except BaseException as error:
             return self._failed(attempt, _as_fenced(error) if attempt.superseded() else error, started_ms)
@@ -176,6 +195,7 @@ class Supervisor:
         assert recovered is not None
         self._state.to(JobStatus.RUNNING)
         self._say.info("running from checkpoint", attempt=recovered.attempt, checkpoint=recovered.checkpoint)
+        self._rescaled(recovered.checkpoint)
         if not self._socket_started:
             self._socket_started = True
             try:
@@ -211,17 +231,38 @@ class Supervisor:
                 return None
             progress.turn(now_ms)
 
+    def _rescaled(self, checkpoint: CheckpointId) -> None:
+        """The job runs: tell who has asked for another parallelism, whether it has it."""
+        asked, self._rescaling = self._rescaling, None
+        if asked is None:
+            return
+        if asked.parallelism == self._parts.layout.parallelism:
+            self._say.info("rescaled", parallelism=asked.parallelism)
+            asked.answer(Outcome(checkpoint=checkpoint))
+        else:  # the attempt that was to be stopped has failed before that was decided
+            asked.answer(Outcome(refused="the job had to be restarted meanwhile, as it was; ask again"))
+
+    def _unfit(self, asked: Asked) -> str:
+        """Why the job can't be rescaled like that; empty when it can."""
+        if asked.parallelism is None:
+            return ""
+        try:
+            self._parts.layout.rescaled(asked.parallelism)
+        except JobError as error:
+            return str(error)
+        return ""
+
     def _ask_stop(self, attempt: RunningAttempt, asked: Asked) -> None:
         if self._state.status is JobStatus.STOPPING:
             asked.answer(Outcome(refused="the job is stopping already"))
             return
+        if unfit := self._unfit(asked):
+            asked.answer(Outcome(refused=unfit))
+            return
         self._state.to(JobStatus.STOPPING)
-        drains = asked.kind is CheckpointKind.DRAIN
-        self._say.info(
-            "draining: sources end, then a last checkpoint"
-            if drains
-            else "stopping: taking a last checkpoint"
-        )
+        self._say.info(_STOPPING[asked.kind])
+        if asked.kind is CheckpointKind.RESCALE:
+            self._rescaling = asked
 
         def answered(outcome: Outcome) -> None:
             # With a checkpoint it is decided, and only the copy of the savepoint is missing.
@@ -230,6 +271,10 @@ class Supervisor:
                 # It failed before its decision: sources go on (R24), unless a signal asked.
                 self._say.warning("could not stop", why=outcome.refused)
                 self._state.to(JobStatus.RUNNING)
+            if asked.kind is CheckpointKind.RESCALE:
+                if not failed:
+                    return  # answered once the job runs again
+                self._rescaling = None
             asked.answer(outcome)
 
         attempt.request(asked.kind, asked.directory, answered, native=asked.native)
@@ -280,6 +325,12 @@ def _as_fenced(error: BaseException) -> Fenced:
 def _nobody(outcome: Outcome) -> None:
     """A signal has nobody to answer to; the log says it."""
 
+
+_STOPPING: Mapping[CheckpointKind, str] = {
+    CheckpointKind.STOP: "stopping: taking a last checkpoint",
+    CheckpointKind.DRAIN: "draining: sources end, then a last checkpoint",
+    CheckpointKind.RESCALE: "rescaling: taking a checkpoint to go on from at another parallelism",
+}
 
 _STOP = Asked(kind=CheckpointKind.STOP, directory="", native=False, answer=_nobody)
 """What a signal asks for."""

@@ -15,6 +15,7 @@ from processor.service.control_messages import (
     REPLY_BYTES_MAX,
     AskCheckpoint,
     AskCheckpoints,
+    AskRescale,
     AskSavepoint,
     AskStatus,
     AskStop,
@@ -71,6 +72,10 @@ class ControlClient:
         good."""
         asked = AskStop(savepoint_directory=savepoint_directory, drain=drain, native=native)
         return self._outcome(asked, timeout_ms)
+
+    def rescale(self, parallelism: int, timeout_ms: int) -> Outcome:
+        """Has the job go on at another parallelism; answered when it runs."""
+        return self._outcome(AskRescale(parallelism=parallelism), timeout_ms)
 
     def _outcome(self, request: Request, timeout_ms: int) -> Outcome:
         reply = self._ask(request, timeout_ms)

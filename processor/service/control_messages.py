@@ -8,7 +8,7 @@ import msgspec
 
 from processor.contracts.checkpoint_view import CheckpointsView
 from processor.contracts.job_control import JobStatus, Outcome
-from processor.ids import CheckpointId
+from processor.ids import MAX_PARALLELISM_LIMIT, CheckpointId
 
 REQUEST_BYTES_MAX: Final = 16_384
 REPLY_BYTES_MAX: Final = 8 * 2**20
@@ -46,7 +46,11 @@ class AskStop(_Message, frozen=True, kw_only=True, tag="stop"):
     native: bool = False
 
 
-Request = AskStatus | AskCheckpoints | AskCheckpoint | AskSavepoint | AskStop
+class AskRescale(_Message, frozen=True, kw_only=True, tag="rescale"):
+    parallelism: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARALLELISM_LIMIT)]
+
+
+Request = AskStatus | AskCheckpoints | AskCheckpoint | AskSavepoint | AskStop | AskRescale
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -15,6 +15,7 @@ from processor.service.control_messages import (
     REQUEST_BYTES_MAX,
     AskCheckpoint,
     AskCheckpoints,
+    AskRescale,
     AskSavepoint,
     AskStatus,
     AskStop,
@@ -135,6 +136,8 @@ class ControlSocket:
                 return self._outcome(lambda answer: self._control.checkpoint(answer, full=full))
             case AskSavepoint(directory=directory, native=native):
                 return self._outcome(lambda answer: self._control.savepoint(directory, answer, native=native))
+            case AskRescale(parallelism=parallelism):
+                return self._outcome(lambda answer: self._control.rescale(parallelism, answer))
             case AskStop(savepoint_directory=directory_or_none, drain=drain, native=native):
                 return self._outcome(
                     lambda answer: self._control.stop(directory_or_none, answer, drain=drain, native=native)

@@ -12,8 +12,8 @@ from processor.contracts.job_control import JobControl
 from processor.errors import SettingsError
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import JobName, WorkerId
-from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
+from processor.plan.layout import Layout
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState, JobStatus
@@ -125,13 +125,13 @@ class Daemon:
     def main(self) -> int:
         """The process's main task."""
         process, start = self.process, self._start
-        plan = lay_out(start.graph, start.settings.runtime.default_parallelism)
+        layout = Layout.at(start.graph, start.settings.runtime.default_parallelism)
         chance = SeededChance(process.world.chance(f"tokens of {process.name}"))
         clock, metrics, state = SimulatedClock(process, self._wall), Metrics(), self._state
         statistics = CheckpointStatistics()
-        control = self._control = Control(plan.job, state, metrics, clock, statistics)
+        control = self._control = Control(start.graph.name, state, metrics, clock, statistics)
         parts = AttemptParts(
-            plan=plan,
+            layout=layout,
             settings=start.settings,
             store=self._directory(process),
             backend=self._local.backend(process),

@@ -162,6 +162,21 @@ def wait() -> Job:
     return job
 
 
+def refuse_three(record: Numbered) -> Numbered:
+    if record.s == 3:
+        raise ValueError("three")
+    return record
+
+
+def raises() -> Job:
+    """Has a function that raises."""
+    job = Job("raises")
+    records = job.read("read", KafkaSource("in", Json(Numbered)))
+    refused = records.key_by("by-key", lambda record: record.k).map("refuses", refuse_three)
+    refused.write("write", KafkaSink("out", Json(Numbered)))
+    return job
+
+
 def counted_together() -> Audit:
     """Of ``connect`` and ``wait``: for each key 1, 2, 3, … in order, over all input."""
     return replace(counts(), state=None)

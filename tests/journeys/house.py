@@ -21,7 +21,7 @@ from processor.channels.memory import MemoryChannel
 from processor.contracts.policy import Fail
 from processor.ids import JobName, PublisherId, StepName
 from processor.operators.aggregates import Count
-from processor.plan.chaining import plan as lay_out
+from processor.plan.layout import Layout
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.coordinator import Coordinator
 from processor.protocol.coordinator_messages import Tick
@@ -74,12 +74,12 @@ class House:
         self.executor = OnDemand()
         self.clock = SetClock()
         chance = LastChance()
-        plan = lay_out(self._job().graph(), 2)
-        self.directory = open_job_directory(path, plan.job, token=chance.token)
+        layout = Layout.at(self._job().graph(), 2)
+        self.directory = open_job_directory(path, layout.plan.job, token=chance.token)
         self._log = DecisionLog(self.directory.log)
         self._attempt = RunningAttempt(
             AttemptParts(
-                plan=plan,
+                layout=layout,
                 settings=Settings(
                     checkpoint=CheckpointSettings(
                         directory=path, interval=f"{INTERVAL_MS}ms", initial_delay_max=f"{INTERVAL_MS}ms"

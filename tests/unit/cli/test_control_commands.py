@@ -137,6 +137,18 @@ def test_r24_a_drain_is_asked_for_by_name(ask, job):
     assert job.asked.get()[:2] == ("drain", "/s")
 
 
+def test_d5_a_running_job_is_rescaled_by_name(ask, job):
+    assert ask("rescale", "counts", "--parallelism", "6").stdout == "rescaled: checkpoint 9\n"
+    assert job.asked.get()[:2] == ("rescale to 6", None)
+    assert ask("rescale", "counts", "-p", "0").exit_code == 2
+    job.outcome = Outcome(refused="the job would run as it does")
+    refused = ask("rescale", "counts", "-p", "2")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "error: rescaled was refused: the job would run as it does\n",
+    )
+
+
 def test_a_refused_request_exits_with_1_and_the_reason(ask, job):
     job.outcome = Outcome(refused="one is under way")
     result = ask("savepoint", "take", "counts", "--to", "/s")

@@ -14,8 +14,7 @@ from processor.contracts.job_control import Outcome
 from processor.contracts.state_store import StateBackend
 from processor.fault_points import FaultHook, FaultPoint, no_faults
 from processor.ids import JobName, PublisherId, StepName
-from processor.plan.chaining import plan as lay_out
-from processor.plan.execution import ExecutionPlan
+from processor.plan.layout import Layout
 from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.entries import CheckpointEntry
 from processor.protocol.job_status import JobState
@@ -126,7 +125,8 @@ class JobRun:
             ),
             state=StateSettings(**self.backend),
         )
-        self.plan: ExecutionPlan = lay_out(self.job().graph(), self.parallelism)
+        self.layout = Layout.at(self.job().graph(), self.parallelism)
+        self.plan = self.layout.plan
         self.directory: JobDirectory = open_job_directory(
             self.root, self.plan.job, token=self.chance.token, faults=self._fault, disk=self.disk
         )
@@ -154,7 +154,7 @@ class JobRun:
 
     def parts(self) -> AttemptParts:
         return AttemptParts(
-            plan=self.plan,
+            layout=self.layout,
             settings=self.settings,
             store=self.store,
             backend=self._backend(),

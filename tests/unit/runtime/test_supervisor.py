@@ -228,6 +228,86 @@ def test_r01_a_job_that_was_overtaken_stops_quietly(tmp_path):
     assert run.out() == EXPECTED
 
 
+# --- another parallelism (D5)
+
+
+class Rescaling:
+    """Asks a job for each parallelism once the one before is answered, then to stop."""
+
+    def __init__(self, run: JobRun, *parallelism: int) -> None:
+        self.answers: list[Outcome] = []
+        self.waits = False
+        self._run = run
+        self._left = list(parallelism)
+        self._polls = 0
+        run.source.on_poll = self._on_poll
+
+    def _on_poll(self) -> None:
+        self._polls += 1
+        if self._polls < 3 or self.waits:
+            return
+        if self._left:
+            self.waits = True
+            self._run.control.rescale(self._left.pop(0), self._answered)
+        else:
+            self._run.signals.asked = True
+
+    def _answered(self, outcome: Outcome) -> None:
+        self.waits = False
+        self._polls = 0  # whoever runs then is asked next
+        self.answers.append(outcome)
+
+
+def test_d5_a_running_job_goes_on_at_another_parallelism_and_nothing_comes_twice(tmp_path):
+    run = JobRun(tmp_path)
+    rescaling = Rescaling(run, 3, 1, 2)
+    assert run.run() == 0
+    answers = rescaling.answers
+    assert run.out() == EXPECTED
+    assert [answer.refused for answer in answers] == ["", "", ""]
+    found = {entry.checkpoint: entry for entry in checkpoints(run)}
+    assert not any(e.stop for n, e in found.items() if n in {a.checkpoint for a in answers}), (
+        "it has not ended"
+    )
+    assert [len(set(entry.shape.parallelism.values())) for entry in found.values()] == [1] * len(found)
+    used = [max(entry.shape.parallelism.values()) for entry in found.values()]
+    assert [one for one, before in zip(used, [0, *used], strict=False) if one != before] == [1, 3, 1, 2]
+    assert run.state.status is JobStatus.STOPPED
+
+
+def test_d5_a_parallelism_that_cannot_be_is_refused_and_the_job_goes_on(tmp_path):
+    run = JobRun(tmp_path)
+    rescaling = Rescaling(run, 1, 4_000)
+    assert run.run() == 0
+    answers = rescaling.answers
+    assert run.out() == EXPECTED
+    assert "no step has another number of subtasks" in answers[0].refused
+    assert "4000" in answers[1].refused
+
+
+@pytest.mark.parametrize(
+    "point",
+    [FaultPoint.STATE_WRITTEN_OUTBOX_NOT, FaultPoint.ENTRY_TAKEN_NOT_TOLD, FaultPoint.RECOVERY_SEALED],
+)
+def test_d5_a_failure_on_the_way_to_another_parallelism_loses_nothing(tmp_path, point):
+    run = JobRun(tmp_path, checkpoint={"tolerated_failures": 0})
+    rescaling, struck = Rescaling(run, 3), False
+
+    def fault(passed: FaultPoint) -> None:
+        nonlocal struck
+        if passed is point and rescaling.waits and not struck:
+            struck = True
+            raise Unavailable("the disk is away")
+
+    run.faults = fault
+    assert run.run() == 0
+    assert struck
+    assert run.out() == EXPECTED
+    (answer,) = rescaling.answers
+    reached = max(checkpoints(run)[-1].shape.parallelism.values())
+    assert (reached == 3) is (not answer.refused), "who asked is told what became of it"
+
+
 # --- stops (R24) and savepoints (R23)
 
 

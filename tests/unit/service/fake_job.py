@@ -62,6 +62,9 @@ class FakeJob:
         what = "drain" if drain else "stop"
         self._asked(f"native {what}" if native else what, savepoint_directory, answer)
 
+    def rescale(self, parallelism: int, answer: Callable[[Outcome], None]) -> None:
+        self._asked(f"rescale to {parallelism}", None, answer)
+
     def _asked(self, what: str, directory: str | None, answer: Callable[[Outcome], None]) -> None:
         self.asked.put((what, directory, answer))
         if self.outcome is not None:

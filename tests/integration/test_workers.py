@@ -1,0 +1,134 @@
+"""A job in several worker processes, on the real broker: killed in every way, stopped, rescaled, and exact (part D)."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from examples.job_process import JobProcess
+from processor.runtime.supervisor import EXIT_GRACE_PASSED
+from tests.integration.kills import run_kills
+from tests.integration.scenario import DRAIN_TIMEOUT_S, REACH_TIMEOUT_S, STOP_TIMEOUT_S, Feeder, Scenario
+from tests.integration.worker_kills import ACTS, SETTINGS, worker_processes
+from tests.waiting import wait_until
+
+RESCALED = (1, 4, 2) * 5
+"""Five times 1 to 4 to 2."""
+
+FIRST_PARALLELISM = 2
+
+
+def workers(kafka: str, folder: Path, number: int, **made: object) -> Scenario:
+    settings = {"runtime.workers": str(number), **SETTINGS}
+    return Scenario.make(kafka, folder, settings=settings, **made)  # type: ignore[arg-type]
+
+
+def none_is_left(processes: list[int]) -> None:
+    wait_until(
+        lambda: not [process for process in processes if Path(f"/proc/{process}").exists()],
+        REACH_TIMEOUT_S,
+        f"none of {processes} outlives the job",
+    )
+
+
+def audited(scenario: Scenario) -> None:
+    for report in scenario.audit():
+        assert report.passed, report.text()
+
+
+@pytest.mark.kill
+def test_d01_d02_each_process_of_a_job_killed_or_stopped_in_turn(kafka: str, tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    scenario = workers(kafka, tmp_path, 3, backend="rocksdb", parallelism=3)
+    outcome = run_kills(scenario, len(ACTS), random.Random(seed), tuple(ACTS))
+    assert outcome.failure == "", f"seed {seed}"
+    assert (outcome.losses, outcome.duplicates) == (0, 0)
+    assert outcome.recoveries_s, "a worker was killed, and the job went on without being started again"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_d01_a_signal_to_all_processes_stops_the_job_as_one(
+    kafka: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    """As a terminal or a service manager sends it."""
+    scenario = workers(kafka, tmp_path, 2, parallelism=2)
+    scenario.feed(500)
+    process = scenario.process()
+    try:
+        scenario.start(process)
+        scenario.drain(process)
+        started = worker_processes(process)
+        assert len(started) == 2
+        for each in (*started, process.pid):
+            os.kill(each, number)
+        assert process.wait(STOP_TIMEOUT_S) == 0, process.said()
+    finally:
+        process.kill()
+    none_is_left(started)
+    audited(scenario)
+
+
+def test_d01_a_second_signal_ends_all_at_once(kafka: str, tmp_path: Path) -> None:
+    scenario = workers(kafka, tmp_path, 2, parallelism=2)
+    process = scenario.process()
+    try:
+        scenario.start(process)
+        started = worker_processes(process)
+        os.kill(started[0], signal.SIGSTOP)  # the last checkpoint waits for it
+        process.signal(signal.SIGTERM)
+        wait_until(lambda: "stopping: taking" in process.said(), REACH_TIMEOUT_S, "it stops")
+        process.signal(signal.SIGTERM)
+        assert process.wait(STOP_TIMEOUT_S) in (128 + signal.SIGTERM, EXIT_GRACE_PASSED), process.said()
+    finally:
+        process.kill()
+    none_is_left(started)
+
+
+def rescale(scenario: Scenario, parallelism: int) -> None:
+    said = scenario.command("rescale", "--parallelism", str(parallelism), about=scenario.job_name)
+    assert said.code == 0, said
+    assert re.fullmatch(r"rescaled: checkpoint \d+\n", said.out), said
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_d05_a_running_job_is_rescaled_five_times_under_load_and_exact(
+    kafka: str, tmp_path: Path, number: int
+) -> None:
+    scenario = workers(kafka, tmp_path, number, parallelism=FIRST_PARALLELISM)
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1)
+    process = scenario.process()
+    feeder.start()
+    try:
+        scenario.start(process)
+        for parallelism in RESCALED:
+            rescale(scenario, parallelism)
+        assert scenario.status()["restarts"] == 0
+        feeder.stop()
+        scenario.drain(process)
+        assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+    finally:
+        feeder.stop()
+        process.kill()
+    audited(scenario)
+
+
+def test_d02_what_the_jobs_code_raises_in_a_worker_ends_the_job_with_its_own_exit_code(
+    kafka: str, tmp_path: Path
+) -> None:
+    scenario = workers(kafka, tmp_path, 2, job="raises", parallelism=2).with_settings(
+        {"runtime.restart.strategy": "none"}
+    )
+    scenario.feed(10)
+    process: JobProcess = scenario.process()
+    process.start()
+    try:
+        assert process.wait(DRAIN_TIMEOUT_S) == 65, process.said()
+    finally:
+        process.kill()
+    assert "step 'refuses'" in process.said()
+    assert "ValueError: three" in process.said()
