@@ -8,12 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from processor.errors import SettingsError
 from processor.ids import WorkerId
 from processor.runtime.processes import ProcessPool
 from processor.settings.model import Settings
 from processor.state.rocksdb_directory import LocalDirectories, default_root
+
+SOCKETS_PATH_BYTES_MAX: Final = 80
+"""Of the folder: a name of up to 20 follows, and no system takes more than 103 together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +48,15 @@ def worker_processes(settings: Settings, launch: Launch | None) -> Iterator[Proc
             "process alone.",
             remedy="Run it with 'processor run MODULE:BUILD', or set runtime.workers to 1.",
         )
-    # Swept by the next start when this process is killed, as all local directories are.
-    directories = LocalDirectories(settings.state.directory or default_root())
+    # Swept by the next start when this process is killed, as all local directories are. Not in state.directory: the
+    # path of a socket must be short.
+    directories = LocalDirectories(default_root())
     sockets = directories.make("sockets")
+    if len(os.fsencode(sockets)) > SOCKETS_PATH_BYTES_MAX:
+        raise SettingsError(
+            f"'{sockets}' is too long a path for sockets of workers: it may have {SOCKETS_PATH_BYTES_MAX} bytes.",
+            remedy="Set the environment's TMPDIR to a shorter path.",
+        )
     sockets.mkdir(mode=0o700)
     pool = ProcessPool(lambda worker, fd: launch.command(worker, fd, sockets), settings.runtime.workers)
     try:

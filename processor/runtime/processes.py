@@ -38,7 +38,7 @@ class _Member:
         self.link: ControlLink | None = None
         self.joined: Joined | None = None
 
-    def ended(self) -> str:
+    def ended(self) -> Gone:
         """How it came to its end; one that has lost its stream and lives on is ended."""
         try:
             code = self.process.wait(END_S_MAX)
@@ -46,8 +46,8 @@ class _Member:
             self.process.kill()
             code = self.process.wait()
         if code >= 0:
-            return f"process {self.process.pid} ended with exit code {code}"
-        return f"process {self.process.pid} was ended by {signal.Signals(-code).name}"
+            return Gone(why=f"process {self.process.pid} ended with exit code {code}", exit_code=code)
+        return Gone(why=f"process {self.process.pid} was ended by {signal.Signals(-code).name}")
 
 
 class ProcessPool:
@@ -87,7 +87,7 @@ class ProcessPool:
                 member.joined = event
             elif isinstance(event, Gone):
                 del self._members[member.worker]
-                return member.worker, Gone(why=member.ended())
+                return member.worker, member.ended()
             return member.worker, event  # type: ignore[return-value]
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from processor.errors import AttemptFailed, JobError, Unavailable
+from processor.errors import AttemptFailed, JobError, SettingsError, Unavailable
 from processor.ids import WorkerId
 from processor.invariant import invariant
 from processor.protocol.liveness import Hangs, Liveness, LivenessPolicy, Lost, Stands
@@ -38,6 +38,9 @@ LOOK_MS: Final = 50
 RELEASE_MS_MAX: Final = 10_000
 """For closing an attempt in every worker; more than a worker's own waiting for background work. Whoever takes longer
 is killed: a new process comes sooner."""
+
+_NEVER_BETTER: Final = (JobError.exit_code, SettingsError.exit_code)
+"""Exit codes of a worker that no restart can mend."""
 
 
 class RemoteWorkers:
@@ -193,8 +196,8 @@ class RemoteWorkers:
                     self._visible[worker] = visible
             case Stack(text=text):
                 self._log.warning("a worker has not turned for long; it is here", worker=worker, stack=text)
-            case Gone(why=why):
-                self._gone(worker, why)
+            case Gone():
+                self._gone(worker, event)
             case _:
                 self._parts.report(event)
 
@@ -205,10 +208,15 @@ class RemoteWorkers:
             counted = snapshot_of(said.counters, said.gauges)
             self._parts.around.metrics.told(f"worker {worker}", joined.process, counted)
 
-    def _gone(self, worker: WorkerId, why: str) -> None:
+    def _gone(self, worker: WorkerId, event: Gone) -> None:
         self._liveness.forget(worker)
-        if self._starting:
-            self._failed(AttemptFailed(f"worker {worker} is gone: {why}."))
+        if not self._starting:
+            return
+        if self._deploy is None and event.exit_code in _NEVER_BETTER:
+            raise JobError(
+                f"worker {worker} could not start: {event.why}.", remedy="What it wrote to the log says why."
+            )
+        self._failed(AttemptFailed(f"worker {worker} is gone: {event.why}."))
 
     def _look(self, now_ms: int) -> None:
         for judged in self._liveness.look(now_ms):

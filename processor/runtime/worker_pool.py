@@ -16,6 +16,8 @@ class Gone:
     """The process has ended, or nothing can be heard of it any more."""
 
     why: str
+    exit_code: int | None = None
+    """Of a process that has ended by itself."""
 
 
 WorkerEvent = Report | FromWorker | Gone

@@ -30,10 +30,12 @@ SETTINGS = {
 
 def worker_processes(process: JobProcess) -> list[int]:
     """The numbers of the job's worker processes, as far as they are there."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        threads = Path(f"/proc/{process.pid}/task").iterdir()
-        return [int(number) for thread in threads for number in (thread / "children").read_text().split()]
-    return []
+    found: list[int] = []
+    with suppress(FileNotFoundError):
+        for thread in Path(f"/proc/{process.pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+                found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def kill_worker(process: JobProcess, chance: random.Random) -> None:

@@ -180,8 +180,16 @@ def test_d01_a_worker_that_does_not_start_in_time_is_named():
 
 def test_d01_a_worker_that_ends_while_it_starts_fails_the_attempt_and_says_why():
     bench = Bench()
-    bench.pool.then((ONE, Gone(why="process 7 ended with exit code 64")))
-    with pytest.raises(AttemptFailed, match="worker 0 is gone: process 7 ended with exit code 64"):
+    bench.pool.then((ONE, Gone(why="process 7 ended with exit code 69", exit_code=69)))
+    with pytest.raises(AttemptFailed, match="worker 0 is gone: process 7 ended with exit code 69"):
+        bench.workers.addresses()
+
+
+@pytest.mark.parametrize("code", [64, 78])
+def test_d01_a_worker_that_will_never_start_ends_the_job(code):
+    bench = Bench()
+    bench.pool.then((ONE, Gone(why=f"process 7 ended with exit code {code}", exit_code=code)))
+    with pytest.raises(JobError, match=f"worker 0 could not start: process 7 ended with exit code {code}"):
         bench.workers.addresses()
 
 
