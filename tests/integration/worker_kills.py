@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from examples.job_process import JobProcess
+from tests.processes import children
 from tests.waiting import wait_until
 
 ASLEEP_S = (0.2, 4.0)
@@ -30,12 +31,7 @@ SETTINGS = {
 
 def worker_processes(process: JobProcess) -> list[int]:
     """The numbers of the job's worker processes, as far as they are there."""
-    found: list[int] = []
-    with suppress(FileNotFoundError):
-        for thread in Path(f"/proc/{process.pid}/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-                found += map(int, (thread / "children").read_text().split())
-    return found
+    return children(process.pid)
 
 
 def kill_worker(process: JobProcess, chance: random.Random) -> None:

@@ -1,6 +1,6 @@
 """Records per second, processor seconds and memory, beside a plain client loop against the same broker.
 
-    python -m tests.performance.bench [--records N] [--rounds R] [--zipf] [--workload W1|W2]
+    python -m tests.performance.bench [--records N] [--rounds R] [--zipf] [--workload W1|W2] [--workers N]
 
 In every round each engine handles the same input once, one after another; every output is audited. Time goes
 from the moment an engine begins to read to the moment its last result can be read committed; an engine's
@@ -63,12 +63,28 @@ class Figures:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def engines() -> tuple[Engine, ...]:
-    """In the order in which a round goes through them."""
+def engines(workers: int = 1) -> tuple[Engine, ...]:
+    """In the order in which a round goes through them. With more than one worker those in memory run that way too:
+    W1 without anything between the workers, W2 with every record handed to the worker that has its key."""
 
-    def ours(backend: str) -> Callable[[Bench], Measured]:
-        return lambda bench: run_ours(bench, {"state.backend": backend, "checkpoint.interval": "1s"})
+    def ours(backend: str, workers: int = 1) -> Callable[[Bench], Measured]:
+        settings = {
+            "state.backend": backend,
+            "checkpoint.interval": "1s",
+            "runtime.workers": str(workers),
+        }
+        return lambda bench: run_ours(bench, settings)
 
+    several = tuple(
+        Engine(
+            workload=workload,
+            name=f"{name}-{workers}-workers",
+            guarantee=EXACTLY_ONCE,
+            run=ours("memory", workers),
+        )
+        for workload, name in ((W1, "ours"), (W2, "ours-memory"))
+        if workers > 1
+    )
     # The loop's transactions are exactly-once for what passes through; its counts would not survive it.
     return (
         Engine(workload=W1, name="raw", guarantee=EXACTLY_ONCE, run=run_raw),
@@ -76,6 +92,7 @@ def engines() -> tuple[Engine, ...]:
         Engine(workload=W2, name="raw", guarantee="none: counts are not kept", run=run_raw),
         Engine(workload=W2, name="ours-memory", guarantee=EXACTLY_ONCE, run=ours("memory")),
         Engine(workload=W2, name="ours-rocksdb", guarantee=EXACTLY_ONCE, run=ours("rocksdb")),
+        *several,
     )
 
 
@@ -168,12 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--zipf", action="store_true", help="few keys get most records")
     parser.add_argument("--workload", choices=["W1", "W2"], help="this one only")
+    parser.add_argument("--workers", type=int, default=1, help="beside one worker also so many")
     chosen = parser.parse_args(arguments)
     bootstrap = dev_broker.up()
     section = KafkaSettings(main=ClusterSettings(bootstrap_servers=bootstrap))
     reader = KafkaTopicReader(section.open("main"))
     distribution = Distribution.ZIPF if chosen.zipf else Distribution.UNIFORM
-    competing = [e for e in engines() if chosen.workload in (None, e.workload.name)]
+    competing = [e for e in engines(chosen.workers) if chosen.workload in (None, e.workload.name)]
     sources: dict[str, str] = {}
     for workload in dict.fromkeys(engine.workload.name for engine in competing):
         which = next(engine.workload for engine in competing if engine.workload.name == workload)

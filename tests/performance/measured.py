@@ -18,6 +18,7 @@ from examples.job_process import reached
 from processor.contracts.topic_reader import TopicReader
 from tests.performance.raw_loop import DONE, RUNNING
 from tests.performance.workloads import Workload
+from tests.processes import family
 from tests.waiting import wait_until
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,7 +32,7 @@ class Measured:
 
     seconds: float
     cpu_s: float
-    """Of the process and its children; the broker's are apart."""
+    """Of the process and all that it has started; the broker's are apart."""
     peak_rss_mib: float
 
 
@@ -146,13 +147,19 @@ def run_ours(bench: Bench, settings: Mapping[str, str]) -> Measured:
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(int(fields[i]) for i in (11, 12, 13, 14)) / CLOCK_TICKS
+    """User and system time of a process, and of all that it has started."""
+    ticks = 0
+    for process in family(pid):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(int(fields[i]) for i in (11, 12, 13, 14))
+    return ticks / CLOCK_TICKS
 
 
 def _peak_rss_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1_024
-    return 0.0
+    """Of a process and of all that it has started, each at its own peak."""
+    return sum(
+        int(line.split()[1]) / 1_024
+        for process in family(pid)
+        for line in Path(f"/proc/{process}/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    )
