@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from processor.fault_points import FaultPoint
+from processor.ids import Attempt
 from processor.protocol.worker_messages import (
     AwaitVisible,
     Deploy,
@@ -31,6 +32,8 @@ class WorkerHost:
         self._parts = parts
         self._inbox: deque[Message] = deque()
         self._part: AttemptPart | None = None
+        self._over_until = Attempt(0)
+        """The newest attempt that was released: of it, and of those before, nothing begins here again."""
         self._failed = False
         """The part keeps still until it is released."""
         self._turned_ms: int | None = None
@@ -90,6 +93,7 @@ class WorkerHost:
                 if part is None or part.attempt <= attempt:
                     self._parts.faults(FaultPoint.RELEASING)
                     self._close()
+                    self._over_until = max(self._over_until, attempt)
                     self._parts.send(Released(attempt=attempt))
             case AwaitVisible(attempt=attempt):
                 if part is not None and part.attempt == attempt:
@@ -110,6 +114,8 @@ class WorkerHost:
 
     def _deploy(self, deploy: Deploy) -> None:
         part = self._part
+        if deploy.attempt <= self._over_until:
+            return
         if part is not None and part.attempt >= deploy.attempt:
             if part.attempt == deploy.attempt and not self._failed:
                 part.say_that_it_runs()

@@ -72,14 +72,17 @@ class Daemon:
         faults: Callable[[SimulatedProcess], FaultHook],
         local: LocalState,
         meeting_place: MeetingPlace,
+        worker_ended: Callable[[SimulatedProcess], None],
     ) -> None:
-        """``trouble`` and ``faults`` are those of a process: of the daemon itself, or of one of its workers."""
+        """``trouble`` and ``faults`` are those of a process: of the daemon itself, or of one of its workers.
+        ``worker_ended`` hears of a worker process that has ended by itself."""
         self.process = process
         self.signals = SimulatedSignals(process)
         self._start = start
         self._disk = disk
         self._trouble = trouble
         self._meeting_place = meeting_place
+        self._worker_ended = worker_ended
         self.pool: SimulatedPool | None = None
         """Its workers, when they are processes of their own."""
         self._wall = wall
@@ -164,6 +167,7 @@ class Daemon:
             heartbeat_ms=runtime.heartbeat_interval,
             peers=lambda worker: SimulatedPeers(worker, self._meeting_place),
             make_host=self._host,
+            ended=self._worker_ended,
         )
         log = trace_log(process.world, process.name)
         return lambda parts: RemoteWorkers(parts, pool, "", log)

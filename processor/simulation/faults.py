@@ -57,6 +57,10 @@ class Faults:
     """Per minute: the disk is full for a while."""
     streams_break: float = 0.0
     """Per minute: a connection between two workers breaks."""
+    writes_doubled: float = 0.0
+    """Of a write to such a connection: it comes twice. No network does that to a stream, so it is in no choice of
+    faults; it shows that whoever reads would notice. Likewise the next."""
+    writes_lost: float = 0.0
 
     sync_fails: float = 0.0
     """Of a sync: EIO."""

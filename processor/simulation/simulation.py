@@ -94,6 +94,7 @@ class Simulation:
         self.fed = not case.inputs
         self.unreadable: list[str] = []
         """What could not be read yet when a daemon had ended well (R17)."""
+        self._loud_workers: list[LoudEnd] = []
         self.settings = self._settings()
         self._start: Start | None = None
         self._operator = SimulatedProcess(self.world, "operator")
@@ -153,7 +154,7 @@ class Simulation:
 
     def loud(self) -> list[LoudEnd]:
         """Processes that ended by an error which nothing justifies."""
-        return [end for unit in self.chaos.units for end in unit.loud]
+        return [*self._loud_workers, *(end for unit in self.chaos.units for end in unit.loud)]
 
     def directory(self) -> JobDirectory:
         """The job's directory, to look at."""
@@ -226,7 +227,13 @@ class Simulation:
             faults=self.chaos.hook,
             local=self.local,
             meeting_place=self.meeting_place,
+            worker_ended=self._worker_ended,
         )
+
+    def _worker_ended(self, process: SimulatedProcess) -> None:
+        # What fails in an attempt goes to the coordinator, as data: an error that ends the process is none of those.
+        if process.error is not None:
+            self._loud_workers.append(LoudEnd(process=process.name, error=process.error))
 
     def _ended_well(self, ended: Daemon) -> None:
         """R17: when a job has ended, its output can be read. Nobody else may be publishing."""

@@ -37,8 +37,10 @@ class StreamEnd:
 
     def send(self, parts: Sequence[Bytes]) -> None:
         self.process.check()
+        stream = self._stream
+        assert stream is not None
         if not self.broken:
-            self._waiting.append(b"".join(parts))
+            self._waiting += [b"".join(parts)] * stream.copies(self)
 
     def flush(self) -> int:
         self.process.check()
@@ -93,8 +95,9 @@ class StreamEnd:
 class Stream:
     """Both directions between two ends."""
 
-    def __init__(self, world: World, one: StreamEnd, other: StreamEnd) -> None:
+    def __init__(self, world: World, injection: Injection, one: StreamEnd, other: StreamEnd) -> None:
         self._world = world
+        self._injection = injection
         self._chance = world.chance(f"stream {one.process.name} {other.process.name}")
         self._other = {one: other, other: one}
         self._in_transit = {one: 0, other: 0}
@@ -104,6 +107,15 @@ class Stream:
         self.whole = True
         one.join(self)
         other.join(self)
+
+    def copies(self, sender: StreamEnd) -> int:
+        """How often a write is to arrive."""
+        faults, draw, who = self._injection.faults, self._injection.draw, sender.process.name
+        if draw("write lost", faults.writes_lost, who, "what it writes to a worker is lost"):
+            return 0
+        if draw("write doubled", faults.writes_doubled, who, "what it writes to a worker comes twice"):
+            return 2
+        return 1
 
     def room(self, sender: StreamEnd) -> int:
         return IN_TRANSIT_BYTES_MAX - self._in_transit[sender]
@@ -145,7 +157,7 @@ class Streams:
 
     def between(self, one: StreamEnd, other: StreamEnd) -> Stream:
         self._streams = [stream for stream in self._streams if stream.whole]
-        stream = Stream(self._world, one, other)
+        stream = Stream(self._world, self._injection, one, other)
         self._streams.append(stream)
         return stream
 

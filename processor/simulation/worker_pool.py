@@ -72,7 +72,9 @@ class SimulatedPool:
         heartbeat_ms: int,
         peers: Callable[[SimulatedProcess], SimulatedPeers],
         make_host: MakeHost,
+        ended: Callable[[SimulatedProcess], None],
     ) -> None:
+        """``ended`` hears of each process that has ended by itself."""
         self._coordinator = coordinator
         self._world = coordinator.world
         self._injection = injection
@@ -81,6 +83,7 @@ class SimulatedPool:
         self._heartbeat_ms = heartbeat_ms
         self._peers = peers
         self._make_host = make_host
+        self._ended = ended
         self._members: dict[WorkerId, _Member] = {}
         self._events: deque[tuple[_Member, Message | Gone]] = deque()
         self._started = 0
@@ -185,7 +188,7 @@ class SimulatedPool:
             return 0
 
         process.when_over(lambda: self._heard(member, Gone(why=f"{process.name} has ended")))
-        process.start(main, lambda ended: None)
+        process.start(main, self._ended)
         return member
 
     def _beat(self, member: _Member) -> None:

@@ -11,11 +11,16 @@ import pytest
 from processor.channels.exchange import Exchange
 from processor.channels.receiving import ReceivingChannel
 from processor.fault_points import OF_WORKERS
+from processor.ids import CheckpointId
+from processor.operators.operator import Collector
+from processor.operators.outbox_sink import OutboxSink
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element
+from processor.simulation.case import Input
 from processor.simulation.faults import Faults
 from processor.simulation.run import Result, run_seed
 from tests.simulation.chosen import case_of, faults_of, run
+from tests.simulation.jobs import PARTS_IN
 
 BETWEEN_WORKERS = Faults(
     points=6,
@@ -110,6 +115,48 @@ def test_d04_a_job_is_started_again_with_more_or_fewer_workers(job: str):
     results = [run(seed, job=job, level="light", workers=2) for seed in (1, 2, 3, 4)]
     met = of(results)
     assert all(met[f"the operator starts {workers} workers"] for workers in (1, 2, 3))
+
+
+OUTBOX_BYTES_MAX = 600
+ROWS_MAX = 60
+"""Of an undecided outbox of so many bytes: 20 fill it, and some are on their way when it is full. Hundreds come when
+sources of other workers go on for as long as a checkpoint takes on a slow disk."""
+
+
+class Outboxes:
+    """How many rows a sink subtask has ever had that were not decided."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows_most = 0
+        rows: Counter[OutboxSink] = Counter()
+        on_batch, decided = OutboxSink.on_batch, OutboxSink.decided
+
+        def wrote(sink: OutboxSink, input: int, batch: Batch, out: Collector) -> None:
+            on_batch(sink, input, batch, out)
+            rows[sink] += len(batch)
+            self.rows_most = max(self.rows_most, rows[sink])
+
+        def told(sink: OutboxSink, checkpoint: CheckpointId) -> None:
+            decided(sink, checkpoint)
+            rows[sink] = 0
+
+        monkeypatch.setattr(OutboxSink, "on_batch", wrote)
+        monkeypatch.setattr(OutboxSink, "decided", told)
+
+
+def test_r09_a_full_outbox_in_one_worker_holds_the_sources_of_all(monkeypatch):
+    outboxes = Outboxes(monkeypatch)
+    texts = [(n % PARTS_IN, f"{n % PARTS_IN} {n // PARTS_IN} k0".encode()) for n in range(450)]
+    case = replace(
+        case_of(1, "count"),
+        inputs=[Input(step="read", part=part, key=b"k0", value=text) for part, text in texts],
+        input_first=True,
+        runtime={"outbox_bytes_max": OUTBOX_BYTES_MAX, "batch_records_max": 1, "channel_bytes_max": 1},
+        checkpoint={"interval": 200, "timeout": 6_000, "max_concurrent": 1},
+    )
+    result = run_seed(case, 1, Faults(disk_slow=0.03, until_ms=20_000), workers=3)
+    assert result.good, "\n".join(result.problems)
+    assert 0 < outboxes.rows_most < ROWS_MAX
 
 
 class Channels:

@@ -19,6 +19,7 @@ from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
 from tests.simulation.mutants.restarting import RESTARTING
 from tests.simulation.mutants.state import STATE
+from tests.simulation.mutants.workers import WORKERS, WORKERS_SHOWN_BY_TESTS
 
 
 def _by_name(*mutants: Mutant) -> Mapping[str, Mutant]:
@@ -35,7 +36,8 @@ MUTANTS: Final = _by_name(
     *STATE,
     *KINDS,
     *OWN_FILES,
+    *WORKERS,
 )
 """Those that the simulation shows."""
 
-SHOWN_BY_TESTS: Final = _by_name(*RESTARTING, *CONVERTING, *CHANNELS)
+SHOWN_BY_TESTS: Final = _by_name(*RESTARTING, *CONVERTING, *CHANNELS, *WORKERS_SHOWN_BY_TESTS)

@@ -101,6 +101,7 @@ def run_with(mutant: Mutant, tried: Shown) -> Result:
         faults,
         steps_max=STEPS_MAX,
         over_rocksdb=mutant.over_rocksdb,
+        workers=mutant.workers,
     )
 
 

@@ -54,6 +54,8 @@ class Mutant:
     """The job to try it with, where others have nothing to show; else each seed's own."""
     over_rocksdb: bool = False
     """Its runs are over RocksDB; all others are over memory."""
+    workers: int = 1
+    """Processes that share the job in its runs."""
     faults: Faults | None = None
     """What goes wrong in its runs, where it takes several rare things at once; else each seed's own choice."""
     tests: str = ""

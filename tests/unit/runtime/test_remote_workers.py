@@ -224,6 +224,7 @@ def test_d04_whoever_has_not_answered_is_deployed_again():
     bench.pool.then((TWO, Deployed(attempt=Attempt(3))))
     bench.pool.then((TWO, Deployed(attempt=ATTEMPT)))
     bench.workers.deploy(bench.deploy())
+    assert not bench.pool.next, "an answer about another attempt is none"
     told = bench.pool.told(Deploy)
     assert told.count(ONE) == 1
     assert told.count(TWO) == 2
@@ -323,7 +324,7 @@ def test_r17_all_workers_must_see_their_output():
     for seen, visible in (((True, True), True), ((True, False), False), ((True, None), False)):
         bench = Bench().running()
         bench.pool.then(
-            (ONE, Visible(attempt=Attempt(3), visible=False)),
+            (TWO, Visible(attempt=Attempt(3), visible=True)),
             *(
                 (worker, Visible(attempt=ATTEMPT, visible=answer))
                 for worker, answer in zip((ONE, TWO), seen, strict=True)
@@ -336,9 +337,10 @@ def test_r17_all_workers_must_see_their_output():
 
 def test_r01_an_attempt_is_over_when_all_have_released_it():
     bench = Bench().running()
-    bench.pool.then((ONE, Released(attempt=Attempt(3))))
-    bench.pool.then((ONE, Released(attempt=ATTEMPT)), (TWO, Released(attempt=ATTEMPT)))
+    bench.pool.then((ONE, Released(attempt=Attempt(3))), (TWO, Released(attempt=ATTEMPT)))
+    bench.pool.then((ONE, Released(attempt=ATTEMPT)))
     bench.workers.release()
+    assert not bench.pool.next, "an answer about another attempt is none"
     assert bench.pool.told(Release) == [ONE, TWO]
     assert bench.pool.killed == []
 
