@@ -103,7 +103,8 @@ class Stream:
         self._in_transit = {one: 0, other: 0}
         """Bytes on their way from each, until they are received."""
         self._arrives_us = {one: 0, other: 0}
-        """When what was sent last by each arrives: nothing overtakes it."""
+        """When what was sent last by each arrives: nothing overtakes it, nor arrives in the same moment, whose order
+        would be the scheduler's."""
         self.whole = True
         one.join(self)
         other.join(self)
@@ -122,7 +123,7 @@ class Stream:
 
     def carry(self, sender: StreamEnd, part: bytes) -> None:
         self._in_transit[sender] += len(part)
-        at_us = max(self._arrives_us[sender], self._world.now_us + self._chance.randint(1, QUICK_US_MAX))
+        at_us = max(self._arrives_us[sender] + 1, self._world.now_us + self._chance.randint(1, QUICK_US_MAX))
         self._arrives_us[sender] = at_us
         self._world.later(at_us - self._world.now_us, lambda: self._arrive(sender, part))
 

@@ -18,7 +18,12 @@ from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element
 from processor.simulation.case import Input
 from processor.simulation.faults import Faults
+from processor.simulation.injection import Injection
+from processor.simulation.process import SimulatedProcess
 from processor.simulation.run import Result, run_seed
+from processor.simulation.streams import StreamEnd, Streams
+from processor.simulation.trace import Trace
+from processor.simulation.world import World
 from tests.simulation.chosen import case_of, faults_of, run
 from tests.simulation.jobs import PARTS_IN
 
@@ -157,6 +162,27 @@ def test_r09_a_full_outbox_in_one_worker_holds_the_sources_of_all(monkeypatch):
     result = run_seed(case, 1, Faults(disk_slow=0.03, until_ms=20_000), workers=3)
     assert result.good, "\n".join(result.problems)
     assert 0 < outboxes.rows_most < ROWS_MAX
+
+
+def test_a_stream_keeps_its_order_whatever_the_scheduler_does():
+    """Seed 50378 of ``overtaken`` in two workers: bytes that arrived in one moment took turns for ever."""
+    world = World(1, steps_max=100_000, trace=Trace(keep=False))
+    near, far = (
+        StreamEnd(SimulatedProcess(world, name), "another", lambda: None) for name in ("near", "far")
+    )
+    Streams(world, Injection(world, Faults.none())).between(near, far)
+    sent = [bytes([number]) for number in range(250)]
+    for part in sent:
+        near.send([part])
+        near.flush()
+    received: list[bytes] = []
+
+    def all_received() -> bool:
+        received.append(bytes(far.receive()))
+        return sum(map(len, received)) == len(sent)
+
+    world.run(all_received)
+    assert b"".join(received) == b"".join(sent)
 
 
 class Channels:
