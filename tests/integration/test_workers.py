@@ -17,6 +17,9 @@ from tests.integration.scenario import DRAIN_TIMEOUT_S, REACH_TIMEOUT_S, STOP_TI
 from tests.integration.worker_kills import ACTS, SETTINGS, worker_processes
 from tests.waiting import wait_until
 
+LARGE_STATE = 200_000
+LARGE_CHUNKS = {"kafka.main.publish_rows_max": "50000"}
+HAND_OVER_MAX = "60s"
 RESCALED = (1, 4, 2)
 FIRST_PARALLELISM = 2
 
@@ -24,6 +27,11 @@ FIRST_PARALLELISM = 2
 def workers(kafka: str, folder: Path, number: int, **made: object) -> Scenario:
     settings = {"runtime.workers": str(number), **SETTINGS}
     return Scenario.make(kafka, folder, settings=settings, **made)  # type: ignore[arg-type]
+
+
+def with_workers(scenario: Scenario, number: int) -> Scenario:
+    """The same job in so many, with as many subtasks."""
+    return scenario.with_settings({"runtime.workers": str(number), "runtime.parallelism": str(number)})
 
 
 def none_is_left(processes: list[int]) -> None:
@@ -94,7 +102,7 @@ def rescale(scenario: Scenario, parallelism: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "times"), [(1, 1), (3, 5)])
-def test_d05_a_running_job_is_rescaled_under_load_and_exact(
+def test_case_05_d05_a_running_job_is_rescaled_under_load_and_exact(
     kafka: str, tmp_path: Path, number: int, times: int
 ) -> None:
     scenario = workers(kafka, tmp_path, number, parallelism=FIRST_PARALLELISM)
@@ -113,6 +121,70 @@ def test_d05_a_running_job_is_rescaled_under_load_and_exact(
         feeder.stop()
         process.kill()
     audited(scenario)
+
+
+def test_case_19_more_and_more_workers_restore_a_large_state(kafka: str, tmp_path: Path) -> None:
+    scenario = workers(kafka, tmp_path, 1, backend="rocksdb").with_settings(LARGE_CHUNKS)
+    scenario.put([b'{"p":0,"s":%d,"k":%d}' % (n, n) for n in range(LARGE_STATE)])
+    for number in (1, 2, 4):
+        several = with_workers(scenario, number)
+        process = several.process(f"workers-{number}")
+        try:
+            several.start(process, f"workers-{number}")
+            several.drain(process)
+            assert several.status()["restarts"] == 0
+            assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+        finally:
+            process.kill()
+    again = LARGE_STATE // 100
+    scenario.put([b'{"p":0,"s":%d,"k":%d}' % (LARGE_STATE + n, n) for n in range(again)])
+    last = with_workers(scenario, 4)
+    process = last.process("last")
+    process.start()
+    reports = last.finish(process)
+    assert int(reports[0].figure("1", "found")) == LARGE_STATE + again
+
+
+def test_case_24_a_hand_over_of_state_on_disk_is_one_and_has_a_bound(kafka: str, tmp_path: Path) -> None:
+    """Publishing is slow: transactions of few rows."""
+    scenario = workers(kafka, tmp_path, 2, backend="rocksdb").with_settings(
+        {"kafka.main.publish_rows_max": "20"}
+    )
+    scenario.feed(500)
+    with scenario.running() as process:
+        scenario.drain(process)
+        before = scenario.reached().attempts
+        scenario.feed(200, first=500)
+        said = scenario.command(
+            "rescale", "--parallelism", "2", "--timeout", HAND_OVER_MAX, about=scenario.job_name
+        )
+        assert said.code == 0, said
+        scenario.drain(process)
+        assert scenario.reached().attempts == before + 1
+        assert scenario.status()["restarts"] == 0
+    audited(scenario)
+
+
+@pytest.mark.kill
+def test_case_31_d01_a_worker_that_dies_before_the_first_checkpoint(kafka: str, tmp_path: Path) -> None:
+    scenario = workers(kafka, tmp_path, 2, job="copy", parallelism=2).with_settings(
+        {"checkpoint.interval": "10m", "checkpoint.initial_delay_max": "10m"}
+    )
+    scenario.feed(200)
+    process = scenario.process()
+    try:
+        scenario.start(process)
+        wait_until(lambda: scenario.status()["records_in"] > 0, REACH_TIMEOUT_S, "it has read")
+        os.kill(worker_processes(process)[0], signal.SIGKILL)
+        wait_until(lambda: scenario.reached().attempts == 2, REACH_TIMEOUT_S, "another attempt begins")
+        wait_until(lambda: scenario.status()["state"] == "running", REACH_TIMEOUT_S, "it runs")
+        assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
+    finally:
+        process.kill()
+    last = scenario.with_settings({"checkpoint.interval": "200ms"}).process("last")
+    last.start()
+    reports = scenario.finish(last)
+    assert int(reports[0].figure("1", "found")) == 200 * scenario.partitions_in
 
 
 def test_d02_what_the_jobs_code_raises_in_a_worker_ends_the_job_with_its_own_exit_code(
