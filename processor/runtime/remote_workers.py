@@ -9,7 +9,7 @@ from processor.errors import AttemptFailed, JobError, SettingsError, Unavailable
 from processor.ids import WorkerId
 from processor.invariant import invariant
 from processor.protocol.liveness import Hangs, Liveness, LivenessPolicy, Lost, Stands
-from processor.protocol.messages import Order
+from processor.protocol.messages import Order, Report
 from processor.protocol.worker_messages import (
     AwaitVisible,
     Deploy,
@@ -69,6 +69,7 @@ class RemoteWorkers:
         self._deployed: set[WorkerId] = set()
         self._released: set[WorkerId] = set()
         self._visible: dict[WorkerId, bool] = {}
+        self._report = parts.report
         self._failed: Callable[[BaseException], None] = self._raise
 
     # --- starting
@@ -135,12 +136,17 @@ class RemoteWorkers:
         deploy = self._deploy
         invariant(deploy is not None, "what was published was deployed before")
         assert deploy is not None
+        # The job ends here: what workers report now must not lead to another checkpoint, behind the last one (R24).
+        self._report = self._heard_too_late
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         for worker in deploy.addresses:
             self._pool.send(worker, AwaitVisible(attempt=deploy.attempt, timeout_ms=timeout_ms))
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while len(self._visible) < len(deploy.addresses) and self._clock.monotonic_ms() < deadline_ms:
             self._wait()
-        return len(self._visible) == len(deploy.addresses) and all(self._visible.values())
+        there = len(self._visible) == len(deploy.addresses) and all(self._visible.values())
+        # A recovery publishes from this process.
+        left_ms = max(0, deadline_ms - self._clock.monotonic_ms())
+        return self._parts.publishers.wait_visible(left_ms) and there
 
     def release(self) -> None:
         if self._deploy is None:
@@ -199,7 +205,7 @@ class RemoteWorkers:
             case Gone():
                 self._gone(worker, event)
             case _:
-                self._parts.report(event)
+                self._report(event)
 
     def _heartbeat(self, worker: WorkerId, said: Heartbeat) -> None:
         joined = self._pool.joined().get(worker)
@@ -212,6 +218,7 @@ class RemoteWorkers:
         self._liveness.forget(worker)
         if not self._starting:
             return
+        self._visible[worker] = False  # nobody can say any more what it has sent
         if self._deploy is None and event.exit_code in _NEVER_BETTER:
             raise JobError(
                 f"worker {worker} could not start: {event.why}.", remedy="What it wrote to the log says why."
@@ -234,6 +241,9 @@ class RemoteWorkers:
 
     def _raise(self, error: BaseException) -> None:
         raise error
+
+    def _heard_too_late(self, report: Report) -> None:
+        """Of an attempt that is ending."""
 
     def _nothing_more(self, error: BaseException) -> None:
         """The attempt is over already."""

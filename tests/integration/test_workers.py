@@ -140,7 +140,7 @@ def test_case_19_more_and_more_workers_restore_a_large_state(kafka: str, tmp_pat
     scenario.put([b'{"p":0,"s":%d,"k":%d}' % (LARGE_STATE + n, n) for n in range(again)])
     last = with_workers(scenario, 4)
     process = last.process("last")
-    process.start()
+    last.start(process, "last")
     reports = last.finish(process)
     assert int(reports[0].figure("1", "found")) == LARGE_STATE + again
 
@@ -181,8 +181,8 @@ def test_case_31_d01_a_worker_that_dies_before_the_first_checkpoint(kafka: str, 
         assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
     finally:
         process.kill()
-    last = scenario.with_settings({"checkpoint.interval": "200ms"}).process("last")
-    last.start()
+    last = scenario.process("last")
+    scenario.start(last, "last")
     reports = scenario.finish(last)
     assert int(reports[0].figure("1", "found")) == 200 * scenario.partitions_in
 

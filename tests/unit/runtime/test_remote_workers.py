@@ -105,12 +105,13 @@ class Bench:
         self.failures: list[BaseException] = []
         self.metrics = Metrics()
         self.stop = False
+        self.publishers = _Publishers()
         around = cast(Any, _Around(self))
         self.workers = RemoteWorkers(
             WorkersParts(
                 plan=cast(Any, None),
                 around=around,
-                publishers=cast(Any, None),
+                publishers=cast(Any, self.publishers),
                 publish_tools=cast(Any, None),
                 report=self.reports.append,
                 failed=self.failures.append,
@@ -145,6 +146,15 @@ class Bench:
     def hear(self, *said: tuple[WorkerId, WorkerEvent]) -> None:
         self.pool.events.extend(said)
         self.workers.turn()
+
+
+class _Publishers:
+    """Of the coordinator: a recovery publishes there."""
+
+    visible = True
+
+    def wait_visible(self, timeout_ms: int) -> bool:
+        return self.visible
 
 
 class _Around:
@@ -333,6 +343,31 @@ def test_r17_all_workers_must_see_their_output():
         )
         assert bench.workers.wait_visible(5_000) is visible
         assert bench.pool.told(AwaitVisible) == [ONE, TWO]
+
+
+def test_r17_what_a_recovery_has_published_must_be_seen_too():
+    bench = Bench().running()
+    bench.publishers.visible = False
+    bench.pool.then(*((worker, Visible(attempt=ATTEMPT, visible=True)) for worker in (ONE, TWO)))
+    assert bench.workers.wait_visible(5_000) is False
+
+
+def test_r17_nobody_waits_for_a_worker_that_is_gone():
+    bench = Bench().running()
+    bench.pool.then((TWO, Gone(why="")), (ONE, Visible(attempt=ATTEMPT, visible=True)))
+    begun_ms = bench.clock.now_ms
+    assert bench.workers.wait_visible(5_000) is False
+    assert bench.clock.now_ms - begun_ms < 1_000
+
+
+def test_r24_nothing_is_reported_any_more_while_a_job_ends():
+    """A checkpoint decided then would be behind the last one, and the next start would go on from it."""
+    bench = Bench().running()
+    report = SubtaskRunning(attempt=ATTEMPT, subtask=SubtaskId(StepName("count"), 1))
+    bench.pool.then((ONE, report), (ONE, Visible(attempt=ATTEMPT, visible=True)))
+    bench.pool.then((TWO, report), (TWO, Visible(attempt=ATTEMPT, visible=True)))
+    assert bench.workers.wait_visible(5_000)
+    assert bench.reports == []
 
 
 def test_r01_an_attempt_is_over_when_all_have_released_it():
