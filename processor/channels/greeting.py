@@ -1,4 +1,4 @@
-"""Two workers on their way to a connection: the one who dials, and the one who is dialled."""
+"""Two processes on their way to a connection: the one who dials, and the one who is dialled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from processor.channels.addresses import Address
 from processor.channels.credentials import Credentials, PeerConnection
-from processor.channels.handshake import Dialled, Dialler, Hello, refused, welcome
+from processor.channels.handshake import Dialled, Dialler, Opening, refused, welcome
 from processor.channels.listening import Connecting
 from processor.channels.poller import Poller
 from processor.channels.sockets import SocketConnection
@@ -16,31 +16,36 @@ from processor.errors import AttemptFailed
 from processor.ids import WorkerId
 
 AGAIN_MS: Final = 100
-"""Between two tries to reach a worker."""
+"""Between two tries to reach somebody who is expected to be there."""
 
 
 class Dial:
-    """Tries to reach a worker until it is there. Watched by the poller meanwhile, and so is what it returns."""
+    """Tries to reach somebody until it is there. Watched by the poller meanwhile, and so is what it returns."""
 
     def __init__(
         self,
-        peer: WorkerId,
+        peer: str,
         address: Address,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Opening],
         *,
         credentials: Credentials,
         poller: Poller,
         clock: Clock,
+        pause_ms: int = AGAIN_MS,
     ) -> None:
-        """``hello`` makes a new one for each try."""
+        """``peer`` names the other side in errors; ``hello`` makes a new one for each try; ``pause_ms``: between two
+        of them."""
         self._peer = peer
         self._address = address
         self._hello = hello
         self._credentials = credentials
         self._poller = poller
         self._clock = clock
+        self._pause_ms = pause_ms
         self._again_ms: int | None = None
         self._try: _Try | None = None
+        self.worker: WorkerId | None = None
+        """As whom the other side has said welcome."""
         self.trouble = "it has not answered"
         """Why the newest try came to nothing, or what it waits for."""
 
@@ -55,20 +60,21 @@ class Dial:
                 return None
         except ValueError as error:
             raise AttemptFailed(
-                f"worker {self._peer} at {self._address} cannot be connected with: {error}.",
+                f"{self._peer} at {self._address} cannot be connected with: {error}.",
                 remedy="Look whether all workers are of one job, of one release, and have one secret.",
             ) from error
         except (OSError, AttemptFailed) as error:
             self.trouble = str(error)
             self.close()
-            self._again_ms = self._clock.monotonic_ms() + AGAIN_MS
+            self._again_ms = self._clock.monotonic_ms() + self._pause_ms
             return None
-        connection, self._try = self._try.connection, None
-        return connection
+        done, self._try = self._try, None
+        self.worker = done.worker
+        return done.connection
 
     def _begin(self) -> _Try:
         begun = _Try(
-            f"worker {self._peer}",
+            self._peer,
             self._address,
             Dialler(self._hello(), self._credentials.secret),
             self._credentials,
@@ -90,6 +96,10 @@ class _Try:
         self._dialler = dialler
         self.connection = credentials.dialling(SocketConnection(self._connecting.socket, peer))
         self.connection.send([dialler.opening])
+
+    @property
+    def worker(self) -> WorkerId | None:
+        return self._dialler.worker
 
     def step(self) -> bool:
         """Whether the other side has said welcome."""
@@ -119,7 +129,7 @@ class Visit:
         connection.send([dialled.opening])
 
     @property
-    def hello(self) -> Hello | None:
+    def hello(self) -> Opening | None:
         """Who it is, once that is proved."""
         return self._dialled.hello
 
@@ -131,9 +141,10 @@ class Visit:
             connection.send([self._dialled.receive(bytes(heard))])
             connection.flush()
 
-    def welcome(self) -> PeerConnection:
-        self.connection.peer = f"worker {self.hello.worker}" if self.hello else self.connection.peer
-        self.connection.send([welcome()])
+    def welcome(self, worker: WorkerId) -> PeerConnection:
+        """``worker``: as whom."""
+        self.connection.peer = f"worker {worker}"
+        self.connection.send([welcome(worker)])
         self.connection.flush()
         return self.connection
 

@@ -1,15 +1,16 @@
-"""How two workers make sure of each other before the first frame: pure, bytes in and bytes out.
+"""How two processes of a job make sure of each other before the first frame: pure, bytes in and bytes out.
 
     who dials                          who is dialled
       magic and version        ->  <-    magic and version
-      Hello                    ->
+      Hello, or Join           ->
                                    <-    Challenge
       Proof                    ->
                                    <-    Welcome, or Refused
 
-Challenge and Proof prove knowledge of the job's secret, by an HMAC-SHA256 over all that was said before; a side
-that cannot ends it. The secret is never sent, and neither side tells what it runs before the other has proved itself.
-Without a secret, as between processes that only one user's processes can reach, it is empty.
+A worker says Hello to another, and Join to the coordinator. Challenge and Proof prove knowledge of the job's secret,
+by an HMAC-SHA256 over all that was said before; a side that cannot ends it. The secret is never sent, and neither
+side tells what it runs before the other has proved itself. Without a secret, as between processes that only one
+user's processes can reach, it is empty.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import msgspec
 from processor.ids import Attempt, Incarnation, JobName, WorkerId
 
 MAGIC: Final = b"PXPEERS\n"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of handshake and frames: both sides have the same."""
 
 MESSAGE_BYTES_MAX: Final = 4_096
@@ -52,6 +53,15 @@ class Hello(_Message, frozen=True, kw_only=True, tag="hello"):
     nonce: _Nonce
 
 
+class Join(_Message, frozen=True, kw_only=True, tag="join"):
+    """A process that would be a worker of the coordinator it dials."""
+
+    job: JobName
+    fingerprint: str
+    """Of the job's layout and this release."""
+    nonce: _Nonce
+
+
 class Challenge(_Message, frozen=True, kw_only=True, tag="challenge"):
     nonce: _Nonce
     proof: bytes
@@ -64,12 +74,16 @@ class Proof(_Message, frozen=True, kw_only=True, tag="proof"):
 class Welcome(_Message, frozen=True, kw_only=True, tag="welcome"):
     """The next byte is a frame's."""
 
+    worker: WorkerId
+    """As whom the other side is welcome: who it has said it is, or what the coordinator makes it."""
+
 
 class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
     reason: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)]
 
 
-Message = Hello | Challenge | Proof | Welcome | Refused
+Opening = Hello | Join
+Message = Opening | Challenge | Proof | Welcome | Refused
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Message)
@@ -78,13 +92,16 @@ _decoder = msgspec.msgpack.Decoder(Message)
 class Dialler:
     """The side that dials. Sends ``opening``, then what ``receive`` returns, until it is ``welcome``."""
 
-    def __init__(self, hello: Hello, secret: bytes) -> None:
+    def __init__(self, hello: Opening, secret: bytes) -> None:
+        self._hello = hello
         self._secret = secret
         self._said = _message(hello)
         self._heard = _Heard()
         self._proved = False
         self.opening = _START.pack(MAGIC, VERSION) + self._said
         self.welcome = False
+        self.worker: WorkerId | None = None
+        """As whom it is welcome."""
         self.rest = b""
         """What came behind the welcome."""
 
@@ -97,8 +114,10 @@ class Dialler:
             match message:
                 case Challenge(nonce=nonce, proof=proof) if not self._proved:
                     answer += self._prove(nonce, proof)
-                case Welcome() if self._proved:
-                    self.welcome = True
+                case Welcome(worker=worker) if self._proved:
+                    if isinstance(self._hello, Hello) and worker != self._hello.worker:
+                        raise ValueError(f"it takes worker {self._hello.worker} for worker {worker}")
+                    self.welcome, self.worker = True, worker
                     self.rest = self._heard.rest()
                 case Refused(reason=reason):
                     raise ValueError(reason)
@@ -124,9 +143,9 @@ class Dialled:
         self._nonce = nonce
         self._secret = secret
         self._heard = _Heard()
-        self._claimed: Hello | None = None
+        self._claimed: Opening | None = None
         self._said = b""
-        self.hello: Hello | None = None
+        self.hello: Opening | None = None
 
     def receive(self, data: bytes) -> bytes:
         """Returns what to send now. Raises ValueError, saying what is wrong with whoever has dialled."""
@@ -135,7 +154,7 @@ class Dialled:
         while (found := self._heard.next()) is not None:
             message, encoded = found
             match message:
-                case Hello() if self._claimed is None:
+                case Hello() | Join() if self._claimed is None:
                     answer += self._challenge(message, encoded)
                 case Proof(proof=proof) if self._claimed is not None and self.hello is None:
                     if not hmac.compare_digest(proof, _proof(self._secret, _DIALS, self._said)):
@@ -145,15 +164,15 @@ class Dialled:
                     raise ValueError(f"it says {type(message).__name__} where nobody does")
         return answer
 
-    def _challenge(self, hello: Hello, encoded: bytes) -> bytes:
+    def _challenge(self, hello: Opening, encoded: bytes) -> bytes:
         self._claimed = hello
         self._said = encoded + self._nonce.encode()
         proof = _proof(self._secret, _IS_DIALLED, self._said)
         return _message(Challenge(nonce=self._nonce, proof=proof))
 
 
-def welcome() -> bytes:
-    return _message(Welcome())
+def welcome(worker: WorkerId) -> bytes:
+    return _message(Welcome(worker=worker))
 
 
 def refused(reason: str) -> bytes:

@@ -6,27 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from processor.channels.addresses import Address, TcpAddress, parse_address
+from processor.channels.addresses import Address, parse_address
 from processor.channels.credentials import NO_CREDENTIALS, Credentials, PeerConnection
-from processor.channels.greeting import Dial, Visit
-from processor.channels.handshake import Dialled, Hello
-from processor.channels.listening import Listener
+from processor.channels.doorway import Doorway, Later, Refuse, Verdict, Welcome
+from processor.channels.greeting import Dial
+from processor.channels.handshake import Hello, Opening
 from processor.channels.poller import Poller
-from processor.channels.sockets import SocketConnection
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
 from processor.contracts.connection import Connection
-from processor.errors import AttemptFailed, SettingsError
+from processor.errors import AttemptFailed
 from processor.ids import Attempt, Incarnation, JobName, WorkerId
 
 CONNECT_TIMEOUT_MS: Final = 60_000
 """Until all workers of an attempt are connected: they may still be closing the one before."""
-
-PROOF_TIMEOUT_MS: Final = 10_000
-"""Until somebody who has connected has proved who it is."""
-
-VISITS_MAX: Final = 256
-"""Who have connected, and have not proved themselves or are of an attempt that is still to come here."""
 
 
 @dataclass(slots=True)
@@ -55,25 +48,20 @@ class SocketPeers:
         credentials: Credentials = NO_CREDENTIALS,
     ) -> None:
         """Listens at once. Raises SettingsError, also for an address on a network without any credentials."""
-        if isinstance(address, TcpAddress) and not credentials.any:
-            raise SettingsError(
-                f"workers would be reached at {address} by anybody.",
-                remedy="Set runtime.cluster.secret_file, or certificate_file, key_file and ca_file.",
-            )
         self._worker = worker
         self._job = job
         self._clock = clock
         self._chance = chance
         self._credentials = credentials
-        self._listener = Listener(address)
         self._poller = Poller()
-        self._poller.watch(self._listener)
-        self._visits: list[Visit] = []
+        self._doorway = Doorway(
+            address, poller=self._poller, clock=clock, chance=chance, credentials=credentials
+        )
         self._now: _Now | None = None
 
     @property
     def address(self) -> str:
-        return str(self._listener.address)
+        return str(self._doorway.address)
 
     def connect(self, incarnation: Incarnation, attempt: Attempt, addresses: Mapping[WorkerId, str]) -> None:
         self.disconnect()
@@ -124,51 +112,24 @@ class SocketPeers:
 
     def close(self) -> None:
         self.disconnect()
-        visits, self._visits = self._visits, []
-        for visit in visits:
-            self._end(visit.connection)
-        self._listener.close()
+        self._doorway.close()
         self._poller.close()
 
     # --- who dials us
 
     def _receive_visits(self) -> None:
-        while (accepted := self._listener.accept()) is not None:
-            if len(self._visits) >= VISITS_MAX:
-                accepted.close()
-                continue
-            connection = self._credentials.dialled(SocketConnection(accepted, "whoever has connected"))
-            dialled = Dialled(self._chance.token(), self._credentials.secret)
-            self._visits.append(Visit(connection, dialled, self._clock.monotonic_ms() + PROOF_TIMEOUT_MS))
-            self._poller.watch(connection)
-        self._visits = [visit for visit in self._visits if self._stays(visit)]
+        for worker, connection in self._doorway.receive(self._verdict):
+            assert self._now is not None  # without an attempt nobody is welcome
+            self._now.connections[worker] = connection
 
-    def _stays(self, visit: Visit) -> bool:
-        """Whether a visit goes on waiting; else it was welcomed, or is over."""
-        try:
-            visit.step()
-        except (
-            ValueError,
-            AttemptFailed,
-        ):  # a stranger's business, or it has gone: it dials again if it wants
-            self._end(visit.connection)
-            return False
-        hello = visit.hello
-        if hello is None:
-            if self._clock.monotonic_ms() < visit.until_ms:
-                return True
-            self._end(visit.connection)
-            return False
-        reason = self._reason_against(hello)
+    def _verdict(self, opening: Opening) -> Verdict:
+        if not isinstance(opening, Hello):
+            return Refuse(f"this is worker {self._worker} of job '{self._job}', not its coordinator")
+        reason = self._reason_against(opening)
         if reason is not None:
-            visit.refuse(reason)
-            self._end(visit.connection)
-            return False
+            return Refuse(reason)
         now = self._now
-        if now is None or hello.attempt > now.attempt:
-            return True
-        now.connections[hello.worker] = visit.welcome()
-        return False
+        return Later() if now is None or opening.attempt > now.attempt else Welcome(opening.worker)
 
     def _reason_against(self, hello: Hello) -> str | None:
         """Why somebody is turned away; None: it is welcome, now or later."""
@@ -202,7 +163,14 @@ class SocketPeers:
             place = parse_address(address)
         except ValueError as error:
             raise AttemptFailed(f"worker {peer} cannot be reached: {error}.") from error
-        return Dial(peer, place, hello, credentials=self._credentials, poller=self._poller, clock=self._clock)
+        return Dial(
+            f"worker {peer}",
+            place,
+            hello,
+            credentials=self._credentials,
+            poller=self._poller,
+            clock=self._clock,
+        )
 
     def _end(self, connection: PeerConnection) -> None:
         self._poller.forget(connection)

@@ -46,6 +46,11 @@ class SocketConnection:
         self._looked = False
 
     @property
+    def own_host(self) -> str:
+        """The address of this machine that the other side is reached from, on a network."""
+        return str(self._socket.getsockname()[0])
+
+    @property
     def writes(self) -> bool:
         """Whether something waits to be written."""
         return self._waiting_bytes > 0

@@ -87,6 +87,10 @@ class TlsConnection:
         self._beneath.ready()
 
     @property
+    def own_host(self) -> str:
+        return self._beneath.own_host
+
+    @property
     def writes(self) -> bool:
         return self._beneath.writes or not self._begun
 

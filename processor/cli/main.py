@@ -34,7 +34,7 @@ app = typer.Typer(
 )
 
 app.command("run")(run.run)
-app.command("worker", hidden=True)(worker.worker)
+app.command("worker")(worker.worker)
 app.command("explain")(explain.explain)
 app.command("status")(status.status)
 app.command("stop")(stop.stop)

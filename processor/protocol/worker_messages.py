@@ -62,6 +62,8 @@ class Joined:
     worker: WorkerId
     process: int
     """Its number on its machine."""
+    session: str
+    """Random, another each time that it joins: what it counts begins anew with it."""
     address: str
     """Where it takes connections of other workers."""
     fingerprint: str

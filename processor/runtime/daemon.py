@@ -15,16 +15,14 @@ from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
 from processor.runtime.fingerprint import fingerprint
 from processor.runtime.interpreter import tuned
-from processor.runtime.launch import Launch, worker_processes
-from processor.runtime.local_worker import LocalWorker
-from processor.runtime.remote_workers import RemoteWorkers
+from processor.runtime.launch import Launch
+from processor.runtime.pool_choice import PoolParts, workers_of
 from processor.runtime.signals import StopSignals
 from processor.runtime.start_options import StartOptions
 from processor.runtime.stores import make_backend, open_store
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.system import SystemChance, SystemClock
 from processor.runtime.threads import ThreadedExecutor
-from processor.runtime.workers import Workers, WorkersParts
 from processor.service.control_place import control_place, control_root
 from processor.service.control_socket import ControlSocket
 from processor.settings.model import Settings
@@ -64,14 +62,15 @@ def run_job(
     controlled_by(control)
     tuned()
     with ExitStack() as closing:
-        workers: Callable[[WorkersParts], Workers] = LocalWorker
-        if settings.runtime.workers > 1:
-            pool = closing.enter_context(worker_processes(settings, launch))
-            same = fingerprint(plan, settings)
-
-            def workers(parts: WorkersParts) -> Workers:
-                return RemoteWorkers(parts, pool, same, log)
-
+        of_workers = PoolParts(
+            job=plan.job,
+            fingerprint=fingerprint(plan, settings),
+            settings=settings,
+            launch=launch,
+            clock=clock,
+            chance=chance,
+            log=log,
+        )
         parts = AttemptParts(
             layout=layout,
             settings=settings,
@@ -84,7 +83,7 @@ def run_job(
             executor=ThreadedExecutor,
             faults=faults,
             say=log,
-            workers=workers,
+            workers=closing.enter_context(workers_of(of_workers)),
         )
         supervisor = Supervisor(parts, state, control)
         socket = ControlSocket(control, control_place(control_root(settings), plan.job), log)

@@ -212,7 +212,7 @@ class RemoteWorkers:
         if joined is not None:
             self._liveness.heard(worker, self._clock.monotonic_ms(), said.turn_age_ms or 0)
             counted = snapshot_of(said.counters, said.gauges)
-            self._parts.around.metrics.told(f"worker {worker}", joined.process, counted)
+            self._parts.around.metrics.told(f"worker {worker}", joined.session, counted)
 
     def _gone(self, worker: WorkerId, event: Gone) -> None:
         self._liveness.forget(worker)

@@ -8,10 +8,15 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from processor.channels.addresses import UnixAddress
+from processor.channels.credentials import PeerConnection
 from processor.channels.socket_peers import SocketPeers
+from processor.channels.sockets import SocketConnection
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import WorkerId
 from processor.plan.chaining import plan as lay_out
@@ -31,25 +36,56 @@ from processor.settings.model import Settings
 from processor.telemetry.log import Log
 from processor.telemetry.metrics import Metrics
 
+LEAVE_S_MAX: Final = 60.0
+"""For closing an attempt whose coordinator is gone. What hangs longer, in a call of the job's own code perhaps, would
+keep this process from every later attempt."""
 
-def run_worker(
-    graph: JobGraph,
-    settings: Settings,
-    worker: WorkerId,
-    control_fd: int,
-    sockets: Path,
-    log: Log,
-    faults: FaultHook = no_faults,
-) -> None:
-    """Run until the coordinator is gone. ``control_fd``: our end of the stream to it. ``sockets``: a folder that only
-    this user may enter, where the workers of the job meet."""
+EXIT_HANGS: Final = 75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerJob:
+    """What a worker process runs."""
+
+    graph: JobGraph
+    settings: Settings
+    log: Log
+    faults: FaultHook = no_faults
+
+    @property
+    def fingerprint(self) -> str:
+        settings = self.settings
+        return fingerprint(lay_out(self.graph, settings.runtime.default_parallelism), settings)
+
+
+def run_worker(job: WorkerJob, worker: WorkerId, control_fd: int, sockets: Path) -> None:
+    """Run until the coordinator, which has started this process, is gone. ``control_fd``: our end of the stream to
+    it. ``sockets``: a folder that only this user may enter, where the workers of the job meet."""
     _leave_signals_to_the_coordinator()
+    peers = SocketPeers(
+        worker,
+        job.graph.name,
+        _meeting_address(sockets, worker),
+        clock=SystemClock(),
+        chance=SystemChance(),
+    )
+    connection = SocketConnection(socket.socket(fileno=control_fd), "coordinator")
+    serve(job, worker, connection, peers, lambda host: None)
+
+
+def serve(
+    job: WorkerJob,
+    worker: WorkerId,
+    connection: PeerConnection,
+    peers: SocketPeers,
+    hosted: Callable[[WorkerHost], None],
+) -> str:
+    """Be this worker until the stream to the coordinator ends; returns why it did. Nothing of an attempt is open
+    afterwards. ``hosted`` is told who can be asked to ``end`` sooner."""
     tuned()
-    clock, chance = SystemClock(), SystemChance()
-    plan = lay_out(graph, settings.runtime.default_parallelism)
-    peers = SocketPeers(worker, plan.job, _meeting_address(sockets, worker), clock=clock, chance=chance)
     main = threading.get_ident()
-    ended = threading.Event()
+    ended, left = threading.Event(), threading.Event()
+    reasons: list[str] = []
 
     def received(message: Message) -> None:
         if isinstance(message, TellStack):
@@ -58,40 +94,58 @@ def run_worker(
             host.received(message)
 
     def over(why: str) -> None:
+        reasons.append(why)
         ended.set()
         host.end()
+        if not left.wait(LEAVE_S_MAX):
+            job.log.error("ended this process: it did not leave an attempt whose coordinator is gone")
+            os._exit(EXIT_HANGS)
 
     def beat() -> None:
-        while not ended.wait(settings.runtime.heartbeat_interval / 1_000):
+        while not ended.wait(job.settings.runtime.heartbeat_interval / 1_000):
             link.send(host.heartbeat())
 
-    link = ControlLink(socket.socket(fileno=control_fd), "coordinator", received, over)
-    parts = WorkerParts(
+    link = ControlLink(connection, received, over)
+    host = WorkerHost(_parts(job, worker, peers, link))
+    hosted(host)
+    threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+    link.start()
+    try:
+        host.run(
+            Joined(
+                worker=worker,
+                process=os.getpid(),
+                session=SystemChance().token(),
+                address=peers.address,
+                fingerprint=job.fingerprint,
+            )
+        )
+    finally:
+        ended.set()
+        left.set()
+        peers.close()
+        link.close()
+    return reasons[0] if reasons else "it was asked to end"
+
+
+def _parts(job: WorkerJob, worker: WorkerId, peers: SocketPeers, link: ControlLink) -> WorkerParts:
+    chance = SystemChance()
+    return WorkerParts(
         worker=worker,
-        graph=graph,
-        settings=settings,
-        store=open_store(plan.job, settings, chance.token, faults),
-        backend=make_backend(settings),
-        clock=clock,
+        graph=job.graph,
+        settings=job.settings,
+        store=open_store(job.graph.name, job.settings, chance.token, job.faults),
+        backend=make_backend(job.settings),
+        clock=SystemClock(),
         chance=chance,
         metrics=Metrics(),
         peers=peers,
         executor=lambda: ThreadedExecutor(peers),
         send=link.send,
-        faults=faults,
+        faults=job.faults,
         settled=long_lived_objects,
-        say=log,
+        say=job.log,
     )
-    host = WorkerHost(parts)
-    threading.Thread(target=beat, name="heartbeat", daemon=True).start()
-    link.start()
-    try:
-        same = fingerprint(plan, settings)
-        host.run(Joined(worker=worker, process=os.getpid(), address=peers.address, fingerprint=same))
-    finally:
-        ended.set()
-        peers.close()
-        link.close()
 
 
 def _leave_signals_to_the_coordinator() -> None:

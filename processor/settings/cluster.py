@@ -1,7 +1,8 @@
-"""Settings of what workers on several machines say to each other."""
+"""Settings of workers on several machines."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -9,10 +10,33 @@ from pydantic import Field, model_validator
 from processor.settings.section import Section
 
 
-class ClusterSettings(Section):
-    """How workers that reach each other over a network make sure of each other. Workers of one machine need none of
-    it: their sockets lie where only the job's user can enter."""
+class WorkersFrom(StrEnum):
+    """Who starts the workers."""
 
+    PROCESSES = "processes"
+    JOINING = "joining"
+
+
+class ClusterSettings(Section):
+    """Workers on several machines, and how they make sure of each other. Workers of one machine need none of it:
+    their sockets lie where only the job's user can enter."""
+
+    workers: WorkersFrom = Field(
+        default=WorkersFrom.PROCESSES,
+        description="processes: the coordinator starts them on its own machine. joining: they come by themselves, as "
+        "'processor worker --coordinator' started by Kubernetes or by hand; runtime.workers is how many are waited "
+        "for.",
+    )
+    listen: str = Field(
+        default="tcp:127.0.0.1:0",
+        description="Where the coordinator waits for workers of other machines: tcp:host:port, with a host that they "
+        "reach; port 0 is any free one. Needs secret_file or certificates.",
+    )
+    shared_directory: bool = Field(
+        default=False,
+        description="Whether a checkpoint.directory without an object store is the same one on all machines (NFS and "
+        "such). Without it workers on several machines need an object store.",
+    )
     secret_file: Path | None = Field(
         default=None,
         description="File with a secret that all workers of the job have and nobody else, such as 'openssl rand -hex "

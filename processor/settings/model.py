@@ -265,7 +265,7 @@ class RuntimeSettings(Section):
     )
     cluster: ClusterSettings = Field(
         default_factory=ClusterSettings,
-        description="How workers on several machines make sure of each other.",
+        description="Workers on several machines.",
     )
 
     @model_validator(mode="after")

@@ -179,7 +179,13 @@ class SimulatedPool:
         self._started += 1
         process = SimulatedProcess(self._world, f"{self._coordinator.name}/worker{worker}.{self._started}")
         member = _Member(worker, process, self._peers(process), self._said, self._make_host)
-        joined = Joined(worker=worker, process=self._started, address=member.peers.address, fingerprint="")
+        joined = Joined(
+            worker=worker,
+            process=self._started,
+            session=str(self._started),
+            address=member.peers.address,
+            fingerprint="",
+        )
 
         def main() -> int:
             self._world.wait_us(self._chance.randint(1, START_MS_MAX) * US_PER_MS)

@@ -62,7 +62,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._counters: dict[Series, int] = {}
         self._gauges: dict[Series, float] = {}
-        self._elsewhere: dict[str, tuple[int, MetricsSnapshot]] = {}
+        self._elsewhere: dict[str, tuple[str, MetricsSnapshot]] = {}
         """The newest of other processes."""
 
     def count(self, step: StepName, name: str, by: int = 1) -> None:
@@ -85,9 +85,9 @@ class Metrics:
             else:
                 self._refuse()
 
-    def told(self, by: str, process: int, snapshot: MetricsSnapshot) -> None:
+    def told(self, by: str, process: str, snapshot: MetricsSnapshot) -> None:
         """The newest values of another process. Of an earlier one in its place, what it has counted stays, and what
-        it measured does not."""
+        it measured does not. ``process``: another for each."""
         with self._lock:
             before, last = self._elsewhere.get(by, (process, snapshot))
             if before != process:

@@ -148,9 +148,9 @@ CHANNELS: Final = (
         tests=_PEERS,
         edits=(
             Edit(
-                function=f"{PEERS}._stays",
-                find="if now is None or hello.attempt > now.attempt:",
-                put="if now is None:",
+                function=f"{PEERS}._verdict",
+                find="if now is None or opening.attempt > now.attempt",
+                put="if now is None",
             ),
             Edit(
                 function=f"{PEERS}._reason_against",

@@ -45,8 +45,14 @@ def test_each_side_proves_itself_and_the_next_byte_is_a_frames():
     low, high = proved()
     assert high.hello == HELLO
     assert not low.welcome
-    assert low.receive(welcome() + b"frames") == b""
+    assert low.receive(welcome(HELLO.worker) + b"frames") == b""
     assert (low.welcome, low.rest) == (True, b"frames")
+
+
+def test_r21_a_welcome_for_another_worker_is_none():
+    low, _ = proved()
+    with pytest.raises(ValueError, match="takes worker 0 for worker 7"):
+        low.receive(welcome(WorkerId(7)))
 
 
 @given(st.lists(st.integers(1, 40)))
@@ -126,10 +132,10 @@ def test_a_refusal_is_told():
     ("said", "why"),
     [
         (b"GET / HTTP/1.1\r\n", "no worker of a job"),
-        (MAGIC + b"\x09\0", "version 9, and this release 1"),
-        (MAGIC + b"\x01\0" + (MESSAGE_BYTES_MAX + 1).to_bytes(2, "little"), "4096 is the limit"),
-        (MAGIC + b"\x01\0" + b"\x01\0" + b"\xc1", "no message"),
-        (MAGIC + b"\x01\0" + welcome(), "says Welcome where nobody does"),
+        (MAGIC + b"\x09\0", "version 9, and this release 2"),
+        (MAGIC + b"\x02\0" + (MESSAGE_BYTES_MAX + 1).to_bytes(2, "little"), "4096 is the limit"),
+        (MAGIC + b"\x02\0" + b"\x01\0" + b"\xc1", "no message"),
+        (MAGIC + b"\x02\0" + welcome(HELLO.worker), "says Welcome where nobody does"),
     ],
 )
 def test_strangers_get_nowhere(said, why):
@@ -142,7 +148,7 @@ def test_strangers_get_nowhere(said, why):
 def test_nobody_is_welcome_before_it_has_proved_itself():
     low = Dialler(HELLO, SECRET)
     with pytest.raises(ValueError, match="Welcome where nobody does"):
-        low.receive(Dialled.opening + welcome())
+        low.receive(Dialled.opening + welcome(HELLO.worker))
     high = dialled()
     high.receive(low.opening)
     with pytest.raises(ValueError, match="Hello where nobody does"):

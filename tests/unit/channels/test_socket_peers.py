@@ -13,9 +13,10 @@ import pytest
 
 from processor.channels.addresses import TcpAddress, UnixAddress, parse_address
 from processor.channels.credentials import NO_CREDENTIALS, Credentials
+from processor.channels.doorway import PROOF_TIMEOUT_MS, VISITS_MAX
 from processor.channels.exchange import Exchange
 from processor.channels.handshake import Dialled
-from processor.channels.socket_peers import CONNECT_TIMEOUT_MS, PROOF_TIMEOUT_MS, VISITS_MAX, SocketPeers
+from processor.channels.socket_peers import CONNECT_TIMEOUT_MS, SocketPeers
 from processor.errors import AttemptFailed, SettingsError
 from processor.ids import Attempt, Incarnation, JobName, WorkerId
 from processor.records.elements import Watermark

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from processor.channels.sockets import SocketConnection
 from processor.ids import Attempt
 from processor.protocol.worker_messages import Deployed, Release, Released, Stack
 from processor.runtime.control_link import ControlLink
@@ -24,7 +25,7 @@ class End:
     def __init__(self, stream: socket.socket) -> None:
         self.heard: Queue[Any] = Queue()
         self.ends: Queue[str] = Queue()
-        self.link = ControlLink(stream, "the other", self.heard.put, self.ends.put)
+        self.link = ControlLink(SocketConnection(stream, "the other"), self.heard.put, self.ends.put)
         self.link.start()
 
 
@@ -54,7 +55,7 @@ def test_what_was_said_before_closing_arrives(streams):
     one.link.send(large)
     one.link.close()
     assert other.heard.get(timeout=WAIT_S) == large
-    assert other.ends.get(timeout=WAIT_S) == "the connection ended"
+    assert other.ends.get(timeout=WAIT_S) == "the other has ended its connection"
 
 
 def test_a_side_that_does_not_read_keeps_nobody_waiting(streams):
@@ -101,6 +102,5 @@ def test_its_threads_end_with_it(streams):
     one.ends.get(timeout=WAIT_S)
     other.ends.get(timeout=WAIT_S)
     for end in (one, other):
-        end.link._reader.join(WAIT_S)
-        end.link._writer.join(WAIT_S)
+        end.link._thread.join(WAIT_S)
     assert threading.active_count() == before

@@ -43,7 +43,13 @@ RUNTIME = RuntimeSettings(workers=2, heartbeat_interval="100ms", heartbeat_timeo
 
 
 def joined(worker: WorkerId, process: int = 100, fingerprint: str = SAME) -> Joined:
-    return Joined(worker=worker, process=process, address=f"unix:/{worker}", fingerprint=fingerprint)
+    return Joined(
+        worker=worker,
+        process=process,
+        session=str(process),
+        address=f"unix:/{worker}",
+        fingerprint=fingerprint,
+    )
 
 
 @dataclass

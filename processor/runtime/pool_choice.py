@@ -1,0 +1,95 @@
+"""Which worker processes a job has, by its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import assert_never
+
+from processor.channels.credentials import credentials_of
+from processor.contracts.chance import Chance
+from processor.contracts.clock import Clock
+from processor.errors import SettingsError
+from processor.ids import JobName
+from processor.runtime.cluster.joining_pool import JoiningPool
+from processor.runtime.cluster.network_address import network_address
+from processor.runtime.launch import Launch, worker_processes
+from processor.runtime.local_worker import LocalWorker
+from processor.runtime.remote_workers import RemoteWorkers
+from processor.runtime.worker_pool import WorkerPool
+from processor.runtime.workers import Workers, WorkersParts
+from processor.settings.cluster import WorkersFrom
+from processor.settings.model import Settings
+from processor.storage.places import places_of
+from processor.telemetry.log import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolParts:
+    """What workers are started with, or let in by."""
+
+    job: JobName
+    fingerprint: str
+    settings: Settings
+    launch: Launch | None
+    """How another process finds the job; None: it was handed over as an object."""
+    clock: Clock
+    chance: Chance
+    log: Log
+
+
+@contextmanager
+def workers_of(parts: PoolParts) -> Iterator[Callable[[WorkersParts], Workers]]:
+    """What makes the workers of an attempt; their processes are there in between. Raises SettingsError."""
+    with _pool(parts) as pool:
+        if pool is None:
+            yield LocalWorker
+        else:
+            yield lambda given: RemoteWorkers(given, pool, parts.fingerprint, parts.log)
+
+
+@contextmanager
+def _pool(parts: PoolParts) -> Iterator[WorkerPool | None]:
+    """None: this process does without others."""
+    settings = parts.settings
+    match settings.runtime.cluster.workers:
+        case WorkersFrom.PROCESSES:
+            if settings.runtime.workers == 1:
+                yield None
+                return
+            with worker_processes(settings, parts.launch) as pool:
+                yield pool
+        case WorkersFrom.JOINING:
+            with _door(parts) as door:
+                parts.log.info("waits for workers", address=door.address, workers=len(door.workers))
+                yield door
+        case _:
+            assert_never(settings.runtime.cluster.workers)
+
+
+@contextmanager
+def _door(parts: PoolParts) -> Iterator[JoiningPool]:
+    settings = parts.settings
+    cluster = settings.runtime.cluster
+    for place in (places_of(settings).files, places_of(settings).log):
+        if place.directory is not None and not cluster.shared_directory:
+            raise SettingsError(
+                f"checkpoint.directory is {place}, a directory, and workers of other machines do not see it.",
+                remedy="Use an object store (s3://…), or set runtime.cluster.shared_directory where it is one "
+                "directory on all machines.",
+            )
+    door = JoiningPool(
+        network_address(cluster.listen, "runtime.cluster.listen"),
+        settings.runtime.workers,
+        job=parts.job,
+        fingerprint=parts.fingerprint,
+        credentials=credentials_of(cluster),
+        clock=parts.clock,
+        chance=parts.chance,
+        log=parts.log,
+    )
+    try:
+        yield door
+    finally:
+        door.close()
