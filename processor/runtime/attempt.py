@@ -37,7 +37,7 @@ from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.renaming import renamed
 from processor.runtime.start_options import StartOptions
-from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS
+from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS, idle_ms
 from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
@@ -316,15 +316,9 @@ class RunningAttempt:
         if driver.ended is not None:
             return driver.ended
         if not worked:
-            self.executor.wait(self._idle_ms(workers))
+            longest_ms = self._parts.settings.runtime.idle_wait
+            self.executor.wait(idle_ms(longest_ms, workers.next_processing_time_ms(), self._parts.clock))
         return None
-
-    def _idle_ms(self, workers: Workers) -> int:
-        idle_ms = self._parts.settings.runtime.idle_wait
-        due_ms = workers.next_processing_time_ms()
-        if due_ms is not None:
-            idle_ms = min(idle_ms, max(1, due_ms - self._parts.clock.wall_ms()))
-        return idle_ms
 
     def request(
         self, kind: CheckpointKind, savepoint: str, answer: Callable[[Outcome], None], *, native: bool = False

@@ -22,7 +22,7 @@ from processor.protocol.worker_messages import AwaitVisible, Deploy, Deployed, F
 from processor.runtime.channel_ends import ChannelEnds
 from processor.runtime.deployment import Deployment, Surroundings
 from processor.runtime.publishers import Publishers
-from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS, Worker
+from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS, Worker, idle_ms
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import JobStore
@@ -109,7 +109,8 @@ class AttemptPart:
         if self._failure is not None:
             raise self._failure
         if not worked:
-            self._executor.wait(self._idle_ms(worker))
+            longest_ms = self._parts.settings.runtime.idle_wait
+            self._executor.wait(idle_ms(longest_ms, worker.next_processing_time_ms(), self._parts.clock))
 
     def handle(self, order: Order) -> None:
         """Act on an order of the coordinator."""
@@ -200,10 +201,3 @@ class AttemptPart:
         """Of background work; the first error counts."""
         if self._failure is None:
             self._failure = error
-
-    def _idle_ms(self, worker: Worker) -> int:
-        idle_ms = self._parts.settings.runtime.idle_wait
-        due_ms = worker.next_processing_time_ms()
-        if due_ms is not None:
-            idle_ms = min(idle_ms, max(1, due_ms - self._parts.clock.wall_ms()))
-        return idle_ms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from processor.contracts.clock import Clock
 from processor.contracts.executor import Executor
 from processor.errors import Unavailable
 from processor.ids import NO_CHECKPOINT, Attempt, CheckpointId, Incarnation, Marker, PublisherId
@@ -34,6 +35,11 @@ PUBLISHES_FAILED = "publishes_failed"
 
 RUNNING_AGAIN_MS = 1_000
 """Between two reports that the subtasks run, until the coordinator says that it knows."""
+
+
+def idle_ms(longest_ms: int, due_ms: int | None, clock: Clock) -> int:
+    """How long whoever has nothing to do may wait; ``due_ms``: when a processing-time timer is due."""
+    return longest_ms if due_ms is None else min(longest_ms, max(1, due_ms - clock.wall_ms()))
 
 
 class Worker:
