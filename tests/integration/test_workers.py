@@ -25,7 +25,7 @@ FIRST_PARALLELISM = 2
 
 
 def workers(kafka: str, folder: Path, number: int, **made: object) -> Scenario:
-    settings = {"runtime.workers": str(number), **SETTINGS}
+    settings = {"runtime.workers": str(number)}
     return Scenario.make(kafka, folder, settings=settings, **made)  # type: ignore[arg-type]
 
 
@@ -50,7 +50,7 @@ def audited(scenario: Scenario) -> None:
 @pytest.mark.kill
 def test_d01_d02_each_process_of_a_job_killed_or_stopped_in_turn(kafka: str, tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
-    scenario = workers(kafka, tmp_path, 3, backend="rocksdb", parallelism=3)
+    scenario = workers(kafka, tmp_path, 3, backend="rocksdb", parallelism=3).with_settings(SETTINGS)
     outcome = run_kills(scenario, len(ACTS), random.Random(seed), tuple(ACTS))
     assert outcome.failure == "", f"seed {seed}"
     assert (outcome.losses, outcome.duplicates) == (0, 0)
