@@ -14,7 +14,7 @@ from processor.contracts.job_control import Outcome
 from processor.errors import JobError, SettingsError, Unavailable
 from processor.fault_points import FaultPoint
 from processor.ids import CheckpointId, JobName, Position, SplitId, StepName, SubtaskId
-from processor.plan.chaining import plan as lay_out
+from processor.plan.layout import Layout
 from processor.protocol.entries import CheckpointEntry, SourceState, SubtaskSnapshot
 from processor.runtime.replay import read_targets
 from processor.runtime.stretch import Stretch, at_its_end, positions_in
@@ -87,7 +87,7 @@ def replayed(run: JobRun) -> Job:
 def test_c07_a_job_over_a_stretch_reads_so_far_and_stops_without_firing_what_waits(tmp_path, fault):
     stretch = Stretch(ENDS)
     run = JobRun(tmp_path, source=ListSource(WORDS), build=replayed)
-    run.plan = lay_out(stretch.of(run.job().graph(), JobName("told")), 1)
+    run.layout = Layout.at(stretch.of(run.job().graph(), JobName("told")), 1)
     if fault is not None:
         run.faults = Once(fault, raising(Unavailable("killed here")), 2)
     run.source.on_poll = lambda: stretch.controlled_by(run.control)
