@@ -91,6 +91,7 @@ sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= i
 
 mutants: setup ## faults put into the code one at a time: SEEDS until the simulation catches each
 	@$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 --record
+	@MUTANTS=all $(PYTHON) -m pytest -q tests/simulation/mutants/test_mutants.py -k caught_by_its_tests
 
 kills-state: setup ## N kills (SIGKILL) of a process that takes checkpoints of RocksDB, each looked at: no broker
 	@$(PYTHON) -m tests.unit.state.killed_checkpoints --kills $(N) $(if $(SEED),--seed $(SEED))
