@@ -49,7 +49,7 @@ def test_no_seed_is_kept_for_a_mutant_that_is_gone():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 def test_every_mutant_is_caught():
     """In processes of their own: this one goes on with the code as it is."""
     hunted = subprocess.run(
