@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from processor.contracts.chance import Chance
-from processor.contracts.clock import Clock
 from processor.contracts.executor import Executor
 from processor.contracts.job_control import Outcome
 from processor.contracts.source import Enumerator
-from processor.contracts.state_store import StateBackend
 from processor.errors import ProcessorError, Unavailable, within_step
-from processor.fault_points import FaultHook
 from processor.ids import Attempt, Incarnation, Position, SplitId, StepName
 from processor.plan.execution import Chain, ExecutionPlan
 from processor.plan.layout import Layout
@@ -27,48 +23,32 @@ from processor.protocol.pacing import PacingPolicy
 from processor.protocol.recovered import Recovered
 from processor.protocol.recovery_request import FRESH, JobIdentity, StartRequest
 from processor.protocol.worker_messages import Deploy
-from processor.runtime.deployment import Surroundings, source_context, source_steps
+from processor.runtime.attempt_resources import AttemptResources, ProcessParts
+from processor.runtime.deployment import source_context, source_steps
 from processor.runtime.discovery import Discovery
 from processor.runtime.driver import LOG_LANE, Driver, DriverParts, Ended
 from processor.runtime.entry_writer import EntryWriter
 from processor.runtime.local_worker import LocalWorker
 from processor.runtime.participants import Participants
-from processor.runtime.publishers import Publishers
 from processor.runtime.recovery_driver import RecoveryDriver, RecoveryParts
 from processor.runtime.renaming import renamed
 from processor.runtime.start_options import StartOptions
-from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS, idle_ms
+from processor.runtime.worker import TICK_MS, idle_ms
 from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.model import Settings
-from processor.storage.decision_log import DecisionLog
-from processor.storage.directory import JobStore
-from processor.storage.outbox_files import OutboxFiles
 from processor.storage.retention import Retention
-from processor.task.publication import PublishTools
-from processor.telemetry.log import Log
-from processor.telemetry.metrics import Metrics
 
 VISIBLE_TIMEOUT_MS = 30_000
 """How long an end waits until its last output can be read (R17)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptParts:
-    """What outlives an attempt."""
+class AttemptParts(ProcessParts):
+    """What outlives an attempt where it is coordinated."""
 
     layout: Layout
-    settings: Settings
-    store: JobStore
-    backend: StateBackend
-    clock: Clock
-    chance: Chance
-    metrics: Metrics
     statistics: CheckpointStatistics
     """Of the checkpoints of all attempts."""
-    executor: Callable[[], Executor]
-    """Makes a new one for each attempt: what an old attempt still has under way is never delivered."""
-    faults: FaultHook
-    say: Log
     workers: Callable[[WorkersParts], Workers] = LocalWorker
     """Of an attempt."""
 
@@ -82,30 +62,8 @@ class RunningAttempt:
 
     def __init__(self, parts: AttemptParts) -> None:
         self._parts = parts
-        self.executor = parts.executor()
-        self._closing = ExitStack()
-        self._connections = ExitStack()
-        self._around = Surroundings(
-            settings=parts.settings,
-            files=parts.store.files,
-            outboxes=OutboxFiles(parts.store.files),
-            backend=parts.backend,
-            clock=parts.clock,
-            chance=parts.chance,
-            executor=self.executor,
-            metrics=parts.metrics,
-            faults=parts.faults,
-        )
+        self._resources = AttemptResources(parts.plan, parts)
         self._next_tick_ms = 0
-        self._publishers = Publishers(
-            parts.plan,
-            settings=parts.settings.plugins,
-            clock=parts.clock,
-            metrics=parts.metrics,
-            faults=parts.faults,
-        )
-        self._connections.callback(self._publishers.close)
-        self._log = DecisionLog(parts.store.log)
         self._workers: Workers | None = None
         self._deployed = False
         self._discovery: Discovery | None = None
@@ -113,6 +71,10 @@ class RunningAttempt:
         self._coordinator: Coordinator | None = None
         self._recovery: RecoveryDriver | None = None
         self.recovered: Recovered | None = None
+
+    @property
+    def executor(self) -> Executor:
+        return self._resources.executor
 
     @property
     def driver(self) -> Driver | None:
@@ -134,7 +96,7 @@ class RunningAttempt:
         if self.attempt is None:
             return False
         try:
-            return self._log.read_all().newest_attempt > self.attempt
+            return self._resources.log.read_all().newest_attempt > self.attempt
         except ProcessorError:
             return False  # not known: the failure speaks for itself
 
@@ -144,18 +106,10 @@ class RunningAttempt:
         """Seal, publish, open, restore. Blocks; ``stop_asked`` ends its waits."""
         parts = self._parts
         discovery = self._make_discovery()
-        sinks = self._publishers.check()
-        tools = PublishTools(
-            outboxes=self._around.outboxes,
-            sealed=lambda attempt: self._log.read_all().sealed(attempt),
-            timeout_ms=parts.settings.checkpoint.publish_timeout,
-            clock=parts.clock,
-            pause=self._pausing(stop_asked),
-            faults=parts.faults,
-            failed=lambda publisher: parts.metrics.count(publisher.sink, PUBLISHES_FAILED),
-        )
+        sinks = self._resources.publishers.check()
+        tools = self._resources.publish_tools(self._pausing(stop_asked))
         entries = EntryWriter(
-            log=self._log,
+            log=self._resources.log,
             chance=parts.chance,
             clock=parts.clock,
             pause=tools.pause,
@@ -164,22 +118,22 @@ class RunningAttempt:
         self._workers = workers = parts.workers(
             WorkersParts(
                 plan=parts.plan,
-                around=self._around,
-                publishers=self._publishers,
+                around=self._resources.around,
+                publishers=self._resources.publishers,
                 publish_tools=tools,
                 report=self._reported,
                 failed=self._failed,
                 stop_asked=stop_asked,
             )
         )
-        self._closing.callback(workers.release)
+        self._resources.closing.callback(workers.release)
         self._recovery = recovery = RecoveryDriver(
             RecoveryParts(
                 store=parts.store,
-                log=self._log,
+                log=self._resources.log,
                 entries=entries,
                 plan=parts.plan,
-                publishers=self._publishers,
+                publishers=self._resources.publishers,
                 publish_tools=tools,
                 discovery=discovery,
                 clock=parts.clock,
@@ -213,7 +167,7 @@ class RunningAttempt:
         enumerators: dict[StepName, tuple[Enumerator, Chain]] = {}
         for name, step, chain in source_steps(parts.plan):
             assert step.source is not None
-            context = source_context(parts.plan.job, step, self._around)
+            context = source_context(parts.plan.job, step, self._resources.around)
             with within_step(name):
                 step.source.check(context)
             enumerators[name] = (step.source.enumerator(context), chain)
@@ -224,7 +178,7 @@ class RunningAttempt:
             found=self._found_splits,
             log=parts.say,
         )
-        self._connections.callback(discovery.close)
+        self._resources.connections.callback(discovery.close)
         self._discovery = discovery
         return discovery
 
@@ -255,7 +209,7 @@ class RunningAttempt:
                 job=parts.plan.job,
                 shape=parts.plan.shape,
                 store=parts.store,
-                log=self._log,
+                log=self._resources.log,
                 entries=entries,
                 retention=retention,
                 executor=self.executor,
@@ -269,7 +223,7 @@ class RunningAttempt:
                 say=say,
             ),
         )
-        self._closing.callback(driver.close)
+        self._resources.closing.callback(driver.close)
         self._coordinator, self._driver = coordinator, driver
         deploy = Deploy(
             attempt=recovered.attempt,
@@ -288,8 +242,8 @@ class RunningAttempt:
         parts = self._parts
         return Retention(
             files=parts.store.files,
-            log=self._log,
-            view=self._log.read_all(),
+            log=self._resources.log,
+            view=self._resources.log.read_all(),
             attempt=attempt,
             retained=parts.settings.checkpoint.retained,
             faults=parts.faults,
@@ -350,16 +304,7 @@ class RunningAttempt:
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""
-        try:
-            idle = self.executor.close()
-            if not idle:
-                # A client library's call that does not come back: closing its client under it could end the process.
-                # It can do no harm, the next attempt shuts it out.
-                self._parts.say.warning("left connections open that are still in use")
-                self._connections.pop_all()
-            self._connections.close()
-        finally:
-            self._closing.close()
+        self._resources.close()
 
 
 def checkpoint_policy(settings: Settings, chance: Chance) -> CheckpointPolicy:

@@ -3,57 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from processor.channels.exchange import Exchange
-from processor.contracts.chance import Chance
-from processor.contracts.clock import Clock
-from processor.contracts.executor import Executor
 from processor.contracts.peers import Peers
-from processor.contracts.state_store import StateBackend
-from processor.fault_points import FaultHook, FaultPoint
+from processor.fault_points import FaultPoint
 from processor.ids import Attempt, PublisherId, WorkerId
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.plan.placement import Placement
 from processor.protocol.messages import Order, Report
 from processor.protocol.worker_messages import AwaitVisible, Deploy, Deployed, FromWorker, Visible
+from processor.runtime.attempt_resources import AttemptResources, ProcessParts
 from processor.runtime.channel_ends import ChannelEnds
-from processor.runtime.deployment import Deployment, Surroundings
-from processor.runtime.publishers import Publishers
-from processor.runtime.worker import PUBLISHES_FAILED, TICK_MS, Worker, idle_ms
-from processor.settings.model import Settings
-from processor.storage.decision_log import DecisionLog
-from processor.storage.directory import JobStore
-from processor.storage.outbox_files import OutboxFiles
-from processor.task.publication import PublishTools
-from processor.telemetry.log import Log
-from processor.telemetry.metrics import Metrics
+from processor.runtime.deployment import Deployment
+from processor.runtime.worker import TICK_MS, Worker, idle_ms
 
 VISIBLE_LANE = "visible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerParts:
-    """What outlives an attempt in a worker process."""
+class WorkerParts(ProcessParts):
+    """What outlives an attempt in a worker process: its executors' waits end when those of ``peers`` do."""
 
     worker: WorkerId
     graph: JobGraph
-    settings: Settings
-    store: JobStore
-    backend: StateBackend
-    clock: Clock
-    chance: Chance
-    metrics: Metrics
     peers: Peers
-    executor: Callable[[], Executor]
-    """Makes a new one for each attempt; whatever ends a wait of ``peers`` ends its waits too."""
     send: Callable[[FromWorker | Report], None]
-    faults: FaultHook
     settled: Callable[[], AbstractContextManager[None]]
     """Entered once the subtasks are there, left when they go."""
-    say: Log
 
 
 class AttemptPart:
@@ -62,26 +41,17 @@ class AttemptPart:
     def __init__(self, parts: WorkerParts, deploy: Deploy) -> None:
         self._parts = parts
         self._deploy = deploy
-        self._executor = parts.executor()
-        self._closing = ExitStack()
-        self._connections = ExitStack()
         self._worker: Worker | None = None
         self._exchange: Exchange | None = None
         self._failure: BaseException | None = None
         self._next_tick_ms = 0
         self._plan = lay_out(parts.graph, deploy.parallelism)
         self._placement = Placement(self._plan, tuple(deploy.addresses))
-        self._publishers = Publishers(
-            self._plan,
-            settings=parts.settings.plugins,
-            clock=parts.clock,
-            metrics=parts.metrics,
-            faults=parts.faults,
-        )
-        self._connections.callback(self._publishers.close)
+        self._resources = AttemptResources(self._plan, parts)
+        self._executor = self._resources.executor
         others = {worker: at for worker, at in deploy.addresses.items() if worker != parts.worker}
         parts.peers.connect(deploy.incarnation, deploy.attempt, others)
-        self._closing.callback(parts.peers.disconnect)
+        self._resources.closing.callback(parts.peers.disconnect)
 
     @property
     def attempt(self) -> Attempt:
@@ -129,70 +99,42 @@ class AttemptPart:
             self._parts.send(Visible(attempt=asked.attempt, visible=visible))
 
         self._executor.submit(
-            VISIBLE_LANE, lambda: self._publishers.wait_visible(asked.timeout_ms), tell, self._failed
+            VISIBLE_LANE,
+            lambda: self._resources.publishers.wait_visible(asked.timeout_ms),
+            tell,
+            self._failed,
         )
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""
-        try:
-            if not self._executor.close():
-                # A client's call that does not come back: see RunningAttempt.close.
-                self._parts.say.warning("left connections open that are still in use")
-                self._connections.pop_all()
-            self._connections.close()
-        finally:
-            self._closing.close()
+        self._resources.close()
 
     def _build_when_connected(self) -> None:
         connections = self._parts.peers.connected()
         if connections is None:
             self._executor.wait(self._parts.settings.runtime.idle_wait)
             return
-        parts, deploy = self._parts, self._deploy
+        parts, deploy, resources = self._parts, self._deploy, self._resources
         runtime = parts.settings.runtime
-        around = Surroundings(
-            settings=parts.settings,
-            files=parts.store.files,
-            outboxes=OutboxFiles(parts.store.files),
-            backend=parts.backend,
-            clock=parts.clock,
-            chance=parts.chance,
-            executor=self._executor,
-            metrics=parts.metrics,
-            faults=parts.faults,
-        )
         exchange = Exchange(connections, window_bytes=runtime.channel_bytes_max)
         ends = ChannelEnds(self._plan, self._placement, parts.worker, runtime, exchange)
         worker = Worker(
             attempt=deploy.attempt,
             incarnation=deploy.incarnation,
-            subtasks=Deployment(self._plan, deploy, around, parts.send, ends).build(),
+            subtasks=Deployment(self._plan, deploy, resources.around, parts.send, ends).build(),
             publishes=self._publishes,
-            publishers=self._publishers,
-            publish_tools=self._publish_tools(around),
+            publishers=resources.publishers,
+            publish_tools=resources.publish_tools(self._executor.pause),
             executor=self._executor,
             report=parts.send,
             failed=self._failed,
         )
-        self._closing.callback(worker.close)
-        self._closing.enter_context(parts.settled())
+        resources.closing.callback(worker.close)
+        resources.closing.enter_context(parts.settled())
         self._worker, self._exchange = worker, exchange
         parts.faults(FaultPoint.BUILT_NOT_TOLD)
         worker.start()
         self.say_that_it_runs()
-
-    def _publish_tools(self, around: Surroundings) -> PublishTools:
-        parts = self._parts
-        log = DecisionLog(parts.store.log)
-        return PublishTools(
-            outboxes=around.outboxes,
-            sealed=lambda attempt: log.read_all().sealed(attempt),
-            timeout_ms=parts.settings.checkpoint.publish_timeout,
-            clock=parts.clock,
-            pause=self._executor.pause,
-            faults=parts.faults,
-            failed=lambda publisher: parts.metrics.count(publisher.sink, PUBLISHES_FAILED),
-        )
 
     def _publishes(self, identity: PublisherId) -> bool:
         return self._placement.publishes(self._parts.worker, identity)

@@ -22,11 +22,12 @@ from processor.telemetry.metrics import Metrics
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     kind: CheckpointKind
-    directory: str
-    native: bool
+    answer: Callable[[Outcome], None]
+    directory: str = ""
+    """Of a savepoint."""
+    native: bool = False
     parallelism: int | None = None
     """Of a rescaling."""
-    answer: Callable[[Outcome], None]
 
 
 class Control:
@@ -81,10 +82,10 @@ class Control:
         return view(self._statistics.picture(), self._clock, asked)
 
     def checkpoint(self, answer: Callable[[Outcome], None], *, full: bool = False) -> None:
-        self._ask(CheckpointKind.FULL if full else CheckpointKind.MANUAL, "", answer)
+        self._ask(Asked(kind=CheckpointKind.FULL if full else CheckpointKind.MANUAL, answer=answer))
 
     def savepoint(self, directory: str, answer: Callable[[Outcome], None], *, native: bool = False) -> None:
-        self._ask(CheckpointKind.SAVEPOINT, directory, answer, native)
+        self._ask(Asked(kind=CheckpointKind.SAVEPOINT, directory=directory, native=native, answer=answer))
 
     def stop(
         self,
@@ -95,26 +96,17 @@ class Control:
         native: bool = False,
     ) -> None:
         kind = CheckpointKind.DRAIN if drain else CheckpointKind.STOP
-        self._ask(kind, savepoint_directory or "", answer, native)
+        self._ask(Asked(kind=kind, directory=savepoint_directory or "", native=native, answer=answer))
 
     def rescale(self, parallelism: int, answer: Callable[[Outcome], None]) -> None:
-        self._ask(CheckpointKind.RESCALE, "", answer, parallelism=parallelism)
+        self._ask(Asked(kind=CheckpointKind.RESCALE, parallelism=parallelism, answer=answer))
 
-    def _ask(
-        self,
-        kind: CheckpointKind,
-        directory: str,
-        answer: Callable[[Outcome], None],
-        native: bool = False,
-        parallelism: int | None = None,
-    ) -> None:
-        self._asked.append(
-            Asked(kind=kind, directory=directory, native=native, parallelism=parallelism, answer=answer)
-        )
+    def _ask(self, asked: Asked) -> None:
+        self._asked.append(asked)
         attempt = self.attempt
         if attempt is not None:
             attempt.executor.wake()
-        elif kind.ends_job:
+        elif asked.kind.ends_job:
             self.stop_asked()
 
     def take(self) -> Asked | None:

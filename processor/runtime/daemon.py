@@ -13,7 +13,6 @@ from processor.protocol.checkpoint_statistics import CheckpointStatistics
 from processor.protocol.job_status import JobState
 from processor.runtime.attempt import AttemptParts
 from processor.runtime.control import Control
-from processor.runtime.fingerprint import fingerprint
 from processor.runtime.interpreter import tuned
 from processor.runtime.launch import Launch
 from processor.runtime.pool_choice import PoolParts, workers_of
@@ -63,8 +62,7 @@ def run_job(
     tuned()
     with ExitStack() as closing:
         of_workers = PoolParts(
-            job=plan.job,
-            fingerprint=fingerprint(plan, settings),
+            plan=plan,
             settings=settings,
             launch=launch,
             clock=clock,

@@ -11,9 +11,10 @@ from processor.channels.credentials import credentials_of
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
 from processor.errors import SettingsError
-from processor.ids import JobName
+from processor.plan.execution import ExecutionPlan
 from processor.runtime.cluster.joining_pool import JoiningPool
 from processor.runtime.cluster.network_address import network_address
+from processor.runtime.fingerprint import fingerprint
 from processor.runtime.launch import Launch, worker_processes
 from processor.runtime.local_worker import LocalWorker
 from processor.runtime.remote_workers import RemoteWorkers
@@ -29,14 +30,18 @@ from processor.telemetry.log import Log
 class PoolParts:
     """What workers are started with, or let in by."""
 
-    job: JobName
-    fingerprint: str
+    plan: ExecutionPlan
     settings: Settings
     launch: Launch | None
     """How another process finds the job; None: it was handed over as an object."""
     clock: Clock
     chance: Chance
     log: Log
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the layout that workers must have."""
+        return fingerprint(self.plan, self.settings)
 
 
 @contextmanager
@@ -46,7 +51,8 @@ def workers_of(parts: PoolParts) -> Iterator[Callable[[WorkersParts], Workers]]:
         if pool is None:
             yield LocalWorker
         else:
-            yield lambda given: RemoteWorkers(given, pool, parts.fingerprint, parts.log)
+            same = parts.fingerprint
+            yield lambda given: RemoteWorkers(given, pool, same, parts.log)
 
 
 @contextmanager
@@ -82,7 +88,7 @@ def _door(parts: PoolParts) -> Iterator[JoiningPool]:
     door = JoiningPool(
         network_address(cluster.listen, "runtime.cluster.listen"),
         settings.runtime.workers,
-        job=parts.job,
+        job=parts.plan.job,
         fingerprint=parts.fingerprint,
         credentials=credentials_of(cluster),
         clock=parts.clock,

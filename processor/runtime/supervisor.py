@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -61,6 +61,14 @@ class _Failed:
     """What is kept of it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rescaling:
+    """The job is to go on like this."""
+
+    layout: Layout
+    answer: Callable[[Outcome], None]
+
+
 class Supervisor:
     """One job in this process, from its first attempt to its end."""
 
@@ -76,7 +84,7 @@ class Supervisor:
         self._attempts: set[Attempt] = set()
         """The attempts of this run that have failed: one may have decided to stop (R24)."""
         self._socket_started = False
-        self._rescaling: Asked | None = None
+        self._rescaling: _Rescaling | None = None
         """From when it is asked for until the job runs at the new parallelism, or is known not to."""
 
     def wake(self) -> None:
@@ -152,14 +160,9 @@ class Supervisor:
                 return self._end(attempt, Ended(finished=self._all_read(attempt)))
             self._running(attempt, socket)
             ended = self._loop(attempt, signals)
-            asked = self._rescaling
-            if (
-                ended is not None
-                and asked is not None
-                and asked.parallelism is not None
-                and not signals.asked
-            ):
-                return self._parts.layout.rescaled(asked.parallelism)
+            rescaling = self._rescaling
+            if ended is not None and rescaling is not None and not signals.asked:
+                return rescaling.layout
             return self._end(attempt, ended)
         except BaseException as error:
             return self._failed(attempt, _as_fenced(error) if attempt.superseded() else error, started_ms)
@@ -233,36 +236,30 @@ class Supervisor:
 
     def _rescaled(self, checkpoint: CheckpointId) -> None:
         """The job runs: tell who has asked for another parallelism, whether it has it."""
-        asked, self._rescaling = self._rescaling, None
-        if asked is None:
+        rescaling, self._rescaling = self._rescaling, None
+        if rescaling is None:
             return
-        if asked.parallelism == self._parts.layout.parallelism:
-            self._say.info("rescaled", parallelism=asked.parallelism)
-            asked.answer(Outcome(checkpoint=checkpoint))
+        if self._parts.layout is rescaling.layout:
+            self._say.info("rescaled", parallelism=rescaling.layout.parallelism)
+            rescaling.answer(Outcome(checkpoint=checkpoint))
         else:  # the attempt that was to be stopped has failed before that was decided
-            asked.answer(Outcome(refused="the job had to be restarted meanwhile, as it was; ask again"))
-
-    def _unfit(self, asked: Asked) -> str:
-        """Why the job can't be rescaled like that; empty when it can."""
-        if asked.parallelism is None:
-            return ""
-        try:
-            self._parts.layout.rescaled(asked.parallelism)
-        except JobError as error:
-            return str(error)
-        return ""
+            rescaling.answer(Outcome(refused="the job had to be restarted meanwhile, as it was; ask again"))
 
     def _ask_stop(self, attempt: RunningAttempt, asked: Asked) -> None:
         if self._state.status is JobStatus.STOPPING:
             asked.answer(Outcome(refused="the job is stopping already"))
             return
-        if unfit := self._unfit(asked):
-            asked.answer(Outcome(refused=unfit))
-            return
+        rescaling = None
+        if asked.parallelism is not None:
+            try:
+                layout = self._parts.layout.rescaled(asked.parallelism)
+            except JobError as error:
+                asked.answer(Outcome(refused=str(error)))
+                return
+            rescaling = _Rescaling(layout=layout, answer=asked.answer)
         self._state.to(JobStatus.STOPPING)
         self._say.info(_STOPPING[asked.kind])
-        if asked.kind is CheckpointKind.RESCALE:
-            self._rescaling = asked
+        self._rescaling = rescaling
 
         def answered(outcome: Outcome) -> None:
             # With a checkpoint it is decided, and only the copy of the savepoint is missing.
@@ -271,7 +268,7 @@ class Supervisor:
                 # It failed before its decision: sources go on (R24), unless a signal asked.
                 self._say.warning("could not stop", why=outcome.refused)
                 self._state.to(JobStatus.RUNNING)
-            if asked.kind is CheckpointKind.RESCALE:
+            if rescaling is not None:
                 if not failed:
                     return  # answered once the job runs again
                 self._rescaling = None
@@ -332,5 +329,5 @@ _STOPPING: Mapping[CheckpointKind, str] = {
     CheckpointKind.RESCALE: "rescaling: taking a checkpoint to go on from at another parallelism",
 }
 
-_STOP = Asked(kind=CheckpointKind.STOP, directory="", native=False, answer=_nobody)
+_STOP = Asked(kind=CheckpointKind.STOP, answer=_nobody)
 """What a signal asks for."""

@@ -30,9 +30,6 @@ from processor.task.subtask import Subtask
 TICK_MS = 5
 """How often whoever turns coordinator or worker tells it that time has passed."""
 
-PUBLISHES_FAILED = "publishes_failed"
-"""Counter of a sink: tries to publish that did not go through; they are repeated (case 8)."""
-
 RUNNING_AGAIN_MS = 1_000
 """Between two reports that the subtasks run, until the coordinator says that it knows."""
 

@@ -20,7 +20,7 @@ RECOVERING: Final = (
         edits=(
             Edit(
                 function="processor.runtime.attempt:RunningAttempt.superseded",
-                find="return self._log.read_all().newest_attempt > self.attempt",
+                find="return self._resources.log.read_all().newest_attempt > self.attempt",
                 put="return False",
             ),
         ),
