@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim mutants bench bench-channels bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -89,6 +89,10 @@ damage: setup ## N files of checkpoints and savepoints damaged, one at a time: e
 sim: setup ## SEEDS simulated runs, each another job with other faults; FIRST= is the first seed
 	@$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT))
 
+matrix: setup ## savepoints from every shape of a job into every other, simulated, and pairs of choices on a real broker
+	@$(PYTHON) -m tests.simulation.matrix
+	@CELLS=all $(PYTHON) -m pytest -q tests/integration/test_restore_matrix.py
+
 mutants: setup ## faults put into the code one at a time: SEEDS until the simulation catches each
 	@$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 --record
 	@MUTANTS=all $(PYTHON) -m pytest -q tests/simulation/mutants/test_mutants.py -k caught_by_its_tests
@@ -110,6 +114,7 @@ soak: setup ## all long sweeps, hours: kills for MINUTES, SEEDS of the simulatio
 	@failed=0; \
 	$(PYTHON) -m tests.integration.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS)) || failed=1; \
 	$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT)) || failed=1; \
+	$(PYTHON) -m tests.simulation.matrix || failed=1; \
 	$(PYTHON) -m tests.protocol.publishing_model --full || failed=1; \
 	$(PYTHON) -m tests.simulation.mutants --seeds $(SEEDS) --processes 2 || failed=1; \
 	exit $$failed

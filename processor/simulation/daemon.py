@@ -28,7 +28,7 @@ from processor.runtime.start_options import StartOptions
 from processor.runtime.supervisor import Supervisor
 from processor.runtime.worker_host import WorkerHost
 from processor.runtime.workers import Workers, WorkersParts
-from processor.settings.model import Settings
+from processor.settings.model import Settings, StateBackendName
 from processor.simulation.clock import SeededChance, SimulatedClock, WallClock
 from processor.simulation.disk import SimulatedDisk, Trouble
 from processor.simulation.executor import TURN_US_MAX, SimulatedExecutor
@@ -53,6 +53,8 @@ class Start:
     graph: JobGraph
     settings: Settings
     options: StartOptions
+    backend: StateBackendName | None = None
+    """Over which state is kept; None: the run's choice."""
     turn_us_max: int = TURN_US_MAX
     """Longest time of one round over all steps."""
 
@@ -137,7 +139,7 @@ class Daemon:
             layout=layout,
             settings=start.settings,
             store=self._directory(process),
-            backend=self._local.backend(process),
+            backend=self._local.backend(process, self._start.backend),
             clock=clock,
             chance=chance,
             metrics=metrics,
@@ -192,7 +194,7 @@ class Daemon:
                 graph=start.graph,
                 settings=start.settings,
                 store=self._directory(process),
-                backend=self._local.backend(process),
+                backend=self._local.backend(process, self._start.backend),
                 clock=SimulatedClock(process, self._wall),
                 chance=SeededChance(process.world.chance(f"tokens of {process.name}")),
                 metrics=Metrics(),

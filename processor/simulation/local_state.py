@@ -14,6 +14,7 @@ from typing import Final
 from rocksdict import Rdict
 
 from processor.contracts.state_store import StateBackend
+from processor.settings.model import StateBackendName
 from processor.simulation.lock import SimulatedLock
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.world import World
@@ -38,19 +39,20 @@ class LocalState:
         self._rocksdb = over_rocksdb
         self._root: Path | None = None
 
-    def backend(self, process: SimulatedProcess) -> StateBackend:
-        """For one start."""
-        if not self._rocksdb:
+    def backend(self, process: SimulatedProcess, chosen: StateBackendName | None) -> StateBackend:
+        """For one start; ``chosen`` by who starts it, or None: by chance, where the run is over RocksDB at all."""
+        if chosen is None and not self._rocksdb:
             return MemoryBackend(snapshots=SnapshotFiles(), lock=lambda: SimulatedLock(process))
-        if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix="processor-simulated-"))
-        if self._chance.random() >= STARTS_WITH_ROCKSDB:
+        if chosen is None:
+            at_random = self._chance.random() < STARTS_WITH_ROCKSDB
+            chosen = StateBackendName.ROCKSDB if at_random else StateBackendName.MEMORY
+        if chosen is StateBackendName.MEMORY:
             return MemoryBackend(
-                snapshots=SnapshotFiles(), scratch=self._root, lock=lambda: SimulatedLock(process)
+                snapshots=SnapshotFiles(), scratch=self._folder, lock=lambda: SimulatedLock(process)
             )
         return RocksDbBackend(
             snapshots=SnapshotFiles(),
-            directory=self._root,
+            directory=self._folder,
             options=RocksDbOptions(
                 write_buffer_bytes=2**20,
                 block_cache_bytes=2**20,
@@ -61,6 +63,12 @@ class LocalState:
             cache_entries_max=CACHE_ENTRIES_MAX,
             lock=lambda: SimulatedLock(process),
         )
+
+    @property
+    def _folder(self) -> Path:
+        if self._root is None:
+            self._root = Path(tempfile.mkdtemp(prefix="processor-simulated-"))
+        return self._root
 
     def close(self) -> None:
         """Leave nothing on the machine."""

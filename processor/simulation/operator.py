@@ -14,6 +14,8 @@ from processor.simulation.unit import Unit
 from processor.simulation.world import US_PER_MS
 
 if TYPE_CHECKING:
+    from processor.plan.graph import JobGraph
+    from processor.settings.model import StateBackendName
     from processor.simulation.simulation import Simulation
 
 LOOK_MS: Final = 50
@@ -58,9 +60,16 @@ class Operator:
 
     # --- the job
 
-    def start(self, options: StartOptions | None = None, *, parallelism: int | None = None) -> None:
-        """Start a daemon. The one before has ended."""
-        self._simulation.start_unit(options or StartOptions(), parallelism)
+    def start(
+        self,
+        options: StartOptions | None = None,
+        *,
+        parallelism: int | None = None,
+        graph: JobGraph | None = None,
+        backend: StateBackendName | None = None,
+    ) -> None:
+        """Start a daemon. The one before has ended. ``graph``: the job's steps in another layout than the case's."""
+        self._simulation.start_unit(options or StartOptions(), parallelism, graph=graph, backend=backend)
 
     def drain(self, settle_ms: int = SETTLE_MS) -> None:
         """Wait until all input is read and its output is published, and timers have had their time: all of it in
@@ -97,7 +106,7 @@ class Operator:
         """Wait until no unit runs; what ends from now on is not started again, unless it fails."""
         self.until(lambda: all(unit.over for unit in self._simulation.chaos.units))
 
-    def stop_with_savepoint(self, path: str) -> str:
+    def stop_with_savepoint(self, path: str, *, native: bool = False) -> str:
         """Ask until a savepoint is written and the job has stopped; returns where it is.
 
         There is one process then, and nobody starts another: what a second one published behind the savepoint
@@ -125,7 +134,7 @@ class Operator:
                     unit.retire()  # at once: it is not to be started again if it is killed on its way out
                 answers.append(outcome)
 
-            daemon.control.stop(f"{path}-{tries}", answered)
+            daemon.control.stop(f"{path}-{tries}", answered, native=native)
             self._answered_or_dead(answers, process)
             if answers and not answers[0].refused:
                 break

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from processor.contracts.simulated import SimulatedSystem
 from processor.ids import JobName, SplitId, StepName
-from processor.plan.graph import Step
+from processor.plan.graph import JobGraph, Step
 from processor.runtime.start_options import StartOptions
 from processor.settings.location import local
-from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings
+from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings, StateBackendName
 from processor.settings.restart import RestartSettings, RestartStrategyName
 from processor.simulation.case import PARTS, Case, Input
 from processor.simulation.chaos import Chaos
@@ -179,8 +179,16 @@ class Simulation:
 
     # --- units
 
-    def start_unit(self, options: StartOptions, parallelism: int | None) -> None:
-        """The operator starts a daemon; further units are of the same kind."""
+    def start_unit(
+        self,
+        options: StartOptions,
+        parallelism: int | None,
+        *,
+        graph: JobGraph | None = None,
+        backend: StateBackendName | None = None,
+    ) -> None:
+        """The operator starts a daemon; further units are of the same kind. ``graph`` is another layout of the same
+        steps."""
         changed: dict[str, int] = {}
         if parallelism is not None:
             changed["parallelism"] = parallelism
@@ -191,9 +199,10 @@ class Simulation:
         workers = changed.get("workers", self._workers)
         self.injection.met[f"the operator starts {workers} workers"] += 1
         self._start = Start(
-            graph=self.case.graph,
+            graph=graph or self.case.graph,
             settings=replace(self.settings, runtime=self.settings.runtime.model_copy(update=changed)),
             options=options,
+            backend=backend,
             turn_us_max=self.case.turn_us_max,
         )
         self.start_another()

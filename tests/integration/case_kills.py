@@ -31,7 +31,15 @@ STARTING_S = (0.2, 3.0)
 RUNNING_S = (0.0, 2.0)
 ROUNDS_MAX = 50
 RESTORED = "restore"
-RESCALED = ("overtaken-rescaled", "kinds", "expiring", "collect", "broadcast", "broadcast-overtaken")
+RESCALED = (
+    "overtaken-rescaled",
+    "kinds",
+    "expiring",
+    "collect",
+    "broadcast",
+    "broadcast-overtaken",
+    "every-state",
+)
 """May have another parallelism at every start: what was in flight, and state, is dealt out anew."""
 PARALLELISMS = (1, 2, 3)
 

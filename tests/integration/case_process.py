@@ -1,8 +1,8 @@
 """Runs a job of the simulation against a real broker, in a process of its own.
 
-    python -m tests.integration.case_process NAME SEED ORIGIN [SECTION.FIELD=VALUE …]
+    python -m tests.integration.case_process NAME SEED SHAPE ORIGIN [SECTION.FIELD=VALUE …]
 
-ORIGIN is a savepoint to start from; a hyphen: none.
+SHAPE is how its steps are laid out, such as memory-3-apart; ORIGIN is a savepoint to start from. A hyphen: none.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from processor.runtime.start_options import StartOptions
 from processor.settings.loading import load_settings
 from processor.telemetry.log import configure_logging, get_log
 from tests.integration.simulated_jobs import case_of
+from tests.simulation.shape import Shape, laid_out
 
-NO_ORIGIN = "-"
+NONE = "-"
 
 
 def main(arguments: Sequence[str]) -> int:
-    name, seed, origin, *assignments = arguments
+    name, seed, shape, origin, *assignments = arguments
     try:
         with reporting():
             settings = load_settings(
@@ -32,7 +33,9 @@ def main(arguments: Sequence[str]) -> int:
             ).settings
             configure_logging(settings.log)
             graph = case_of(name, int(seed)).graph
-            options = StartOptions(origin=None if origin == NO_ORIGIN else origin)
+            if shape != NONE:
+                graph = laid_out(graph, Shape.parse(shape))
+            options = StartOptions(origin=None if origin == NONE else origin)
             return run_job(graph, settings, options, get_log("runtime").bind(job=graph.name))
     except typer.Exit as ended:
         return ended.exit_code

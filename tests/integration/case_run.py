@@ -22,7 +22,7 @@ from processor.settings.loading import load_settings
 from processor.settings.model import Settings
 from processor.simulation.case import PARTS, Case
 from tests.integration.case_feeder import CaseFeeder
-from tests.integration.case_process import NO_ORIGIN
+from tests.integration.case_process import NONE
 from tests.integration.command import Said, run_processor
 from tests.integration.raw_log import transaction_spans
 from tests.integration.scenario import (
@@ -35,12 +35,13 @@ from tests.integration.scenario import (
 from tests.integration.simulated_jobs import case_of
 from tests.integration.witness import CommittedWitness
 from tests.simulation.jobs import parts_of
+from tests.simulation.shape import Shape
 from tests.topics import create_topic
 from tests.waiting import wait_until
 
 CHECKPOINT_INTERVAL_MS = 200
 DURATIONS = ("checkpoint.alignment_timeout", "checkpoint.timeout")
-DRAINED = ("drain", "collect")
+DRAINED = ("drain", "collect", "every-state")
 """Jobs of which nothing, or not all, comes out before they are drained."""
 RECORDS_TO_THE_END = 20_000
 """Of a job that ends by itself: work of several seconds, and of several starts."""
@@ -61,7 +62,9 @@ class CaseRun:
     """The job's name of a topic to its real one."""
     parallelism: int
     backend: str = "memory"
-    origin: str = NO_ORIGIN
+    shape: Shape | None = None
+    """How its steps are laid out, if not by themselves."""
+    origin: str = NONE
     process: JobProcess = field(init=False)
     _feeder: CaseFeeder = field(init=False)
     _starts: int = 0
@@ -157,11 +160,15 @@ class CaseRun:
         """Whether it has recovered, or ended."""
         return RUNNING in self.process.said() or self.process.exit_code() is not None
 
-    def stop_with_savepoint(self) -> None:
+    def shaped(self, shape: Shape) -> None:
+        """From the next start on."""
+        self.shape, self.backend = shape, shape.backend
+
+    def stop_with_savepoint(self, form: str = "canonical") -> None:
         """Stop it, and go on from there later."""
         wait_until(self.running, REACH_TIMEOUT_S, f"it runs:\n{self.process.said()}")
         savepoint = self.folder / "savepoint"
-        self._stopped("--savepoint", str(savepoint))
+        self._stopped("--savepoint", str(savepoint), "--format", form)
         assert self.process.wait(REACH_TIMEOUT_S) == 0, self.process.said()
         self.origin = str(savepoint)
 
@@ -237,7 +244,8 @@ class CaseRun:
         assert said.code == 0, f"{said}\n{self.process.said()}"
 
     def _process(self) -> JobProcess:
-        command = ["-m", "tests.integration.case_process", self.name, str(self.seed), self.origin]
+        shape = NONE if self.shape is None else str(self.shape)
+        command = ["-m", "tests.integration.case_process", self.name, str(self.seed), shape, self.origin]
         return JobProcess([*command, *self.assignments], self.folder / f"start-{self._starts}.log")
 
     def _settings(self) -> Settings:

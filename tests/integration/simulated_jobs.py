@@ -11,6 +11,7 @@ from connectors.formats.text import Text
 from connectors.kafka.sink import KafkaSink
 from processor.simulation.case import Case
 from tests.simulation.jobs import JOBS, written_twice
+from tests.simulation.matrix import every_state
 
 WITHOUT_KAFKA: Final = frozenset({"table-copy"})
 
@@ -23,6 +24,7 @@ def two_topics(chance: Random) -> Case:
 REAL: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
     {
         **{name: build for name, build in JOBS.items() if name not in WITHOUT_KAFKA},
+        "every-state": every_state,
         "two-sinks": two_topics,
     }
 )

@@ -117,41 +117,6 @@ def test_r03_r23_r24_two_subtasks_in_memory_go_on_as_three_in_rocksdb_and_again_
     assert by_key(counted(copy.records_out())) == behind
 
 
-@pytest.mark.parametrize(
-    ("form", "before", "after"),
-    [
-        ("canonical", ("rocksdb", 3), ("memory", 1)),
-        ("canonical", ("memory", 1), ("memory", 5)),
-        ("native", ("rocksdb", 1), ("memory", 2)),
-        ("native", ("memory", 5), ("rocksdb", 3)),
-    ],
-)
-def test_c2_c3_c5_a_savepoint_of_either_format_goes_over_to_another_backend_and_parallelism(
-    kafka: str, tmp_path: Path, form: str, before: tuple[str, int], after: tuple[str, int]
-) -> None:
-    """Pairwise; another parallelism is another chaining, too. Complete it is in memory (tests of savepoints)."""
-    savepoint = tmp_path / "savepoint"
-    scenario = Scenario.make(
-        kafka,
-        tmp_path / "job",
-        job="count",
-        backend=before[0],
-        parallelism=before[1],
-        settings={"checkpoint.retained": "1000"},
-    )
-    scenario.feed(RECORDS, own_keys=True)
-    stopped_with_savepoint(scenario, savepoint, "--format", form)
-    avro = list(savepoint.rglob("*.avro"))
-    assert bool(avro) is (form == "canonical")
-    other = replace(scenario, backend=after[0], parallelism=after[1])
-    scenario.feed(RECORDS, first=RECORDS, seed=2, own_keys=True)
-    process = other.process("seam", "--from", str(savepoint))
-    process.start()
-    reports = other.finish(process)
-    assert int(reports[0].figure("6", "exact")) == 1, reports[0].text()
-    assert len(counted(other.records_out())) == 12 * RECORDS
-
-
 def test_r03_a_rewind_behind_published_output_is_refused_unless_duplicates_are_accepted(
     kafka: str, tmp_path: Path
 ) -> None:

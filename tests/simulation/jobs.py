@@ -206,7 +206,7 @@ def copy(chance: Random) -> Case:
     """Every record of a topic into another."""
     job = Job("copy")
     job.read("read", KafkaSource("in", Text())).write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[copied()])
+    return make_case(job, chance, audits=[copied()])
 
 
 def count(chance: Random) -> Case:
@@ -215,7 +215,7 @@ def count(chance: Random) -> Case:
     read = job.read("read", KafkaSource("in", Text()), parallelism=2)
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[counts(state="seen")])
+    return make_case(job, chance, audits=[counts(state="seen")])
 
 
 def kinds(chance: Random) -> Case:
@@ -225,7 +225,7 @@ def kinds(chance: Random) -> Case:
     counted = read.key_by("by-key", key_of).process("count", CountInEveryKind)
     counted.write("write", KafkaSink("out", Text()))
     in_every_kind = keyed_count(
-        keys=lambda key, value: [f"{word(value, 2)}/{kind}" for kind in KINDS], counted=_counted
+        keys=lambda key, value: [f"{word(value, 2)}/{kind}" for kind in KINDS], counted=counted_in_output
     )
     return _moved(job, chance, audits=[in_every_kind])
 
@@ -249,7 +249,7 @@ def collect(chance: Random) -> Case:
     script = run_and_drain(before_ms=chance.choice((None, chance.randrange(200, 15_000))), rescaled=rescaled)
     every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
     inputs = numbered(chance, "read", records=MANY_RECORDS)
-    return _case(job, chance, audits=[every], inputs=inputs, script=script)
+    return make_case(job, chance, audits=[every], inputs=inputs, script=script)
 
 
 def broadcast(chance: Random) -> Case:
@@ -270,7 +270,7 @@ def timers(chance: Random) -> Case:
     later = keyed.process("count", CountLater, parallelism=2)
     later.write("write", KafkaSink("out", Text()))
     later.side(CountLater.at_once).write("write-side", KafkaSink("side", Text()))
-    return _case(job, chance, audits=[counts(sink="write"), counts(sink="write-side")])
+    return make_case(job, chance, audits=[counts(sink="write"), counts(sink="write-side")])
 
 
 def event_time(chance: Random) -> Case:
@@ -280,7 +280,7 @@ def event_time(chance: Random) -> Case:
     timed = read.event_time(lambda value: int(value.split()[1]), disorder=timedelta(milliseconds=1))
     counted = timed.key_by("by-key", key_of).process("count", CountInEventTime, parallelism=2)
     counted.write("write", KafkaSink("out", Text()))
-    return _case(job, chance, audits=[counts()], ends=True)
+    return make_case(job, chance, audits=[counts()], ends=True)
 
 
 def connect(chance: Random) -> Case:
@@ -292,7 +292,7 @@ def connect(chance: Random) -> Case:
     counted.write("write", KafkaSink("out", Text()))
     counted.side(CountBoth.at_once).write("write-left", KafkaSink("left-out", Text()))
     copied_left = pass_through(source="read-left", sink="write-left", group=_part_and_key, item=_number)
-    return _case(job, chance, audits=[counts(sink="write"), copied_left], inputs=two_streams(chance))
+    return make_case(job, chance, audits=[counts(sink="write"), copied_left], inputs=two_streams(chance))
 
 
 def drain(chance: Random) -> Case:
@@ -309,7 +309,7 @@ def drain(chance: Random) -> Case:
     counted.write("write", KafkaSink("out", Text()))
     script = run_and_drain(before_ms=chance.choice((None, chance.randrange(200, 15_000))))
     counted_together = counts(state="due")
-    return _case(job, chance, audits=[counted_together], inputs=two_streams(chance), script=script)
+    return make_case(job, chance, audits=[counted_together], inputs=two_streams(chance), script=script)
 
 
 def union(chance: Random) -> Case:
@@ -321,7 +321,7 @@ def union(chance: Random) -> Case:
     inputs = two_streams(chance)
     # Batches are dealt out to the subtasks of the union in turn: all come, in any order.
     every = pass_through(group=lambda key, value: None, item=lambda key, value: value)
-    return _case(job, chance, audits=[every], inputs=inputs)
+    return make_case(job, chance, audits=[every], inputs=inputs)
 
 
 def bounded(chance: Random) -> Case:
@@ -331,7 +331,7 @@ def bounded(chance: Random) -> Case:
     counted = read.key_by("by-key", key_of).process("count", CountKeys, parallelism=3)
     counted.write("write", KafkaSink("out", Text()))
     inputs = numbered(chance, "read", records=MANY_RECORDS)  # so that barriers come among them
-    return _case(job, chance, audits=[counts(state="seen")], inputs=inputs, ends=True)
+    return make_case(job, chance, audits=[counts(state="seen")], inputs=inputs, ends=True)
 
 
 def two_sinks(chance: Random) -> Case:
@@ -345,7 +345,7 @@ def written_twice(chance: Random, second: TableSink | KafkaSink[str]) -> Case:
     read = job.read("read", KafkaSource("in", Text()))
     read.write("write", KafkaSink("out", Text()))
     read.write("write-second", second)
-    return _case(
+    return make_case(
         job,
         chance,
         audits=[
@@ -363,7 +363,7 @@ def restore(chance: Random) -> Case:
     read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
     before, after = chance.sample((1, 2, 3), 2)
     script = run_stop_and_restore(SAVEPOINT, before_ms=chance.randrange(200, 15_000), parallelism=after)
-    return _case(
+    return make_case(
         job,
         chance,
         audits=[counts(state="seen")],
@@ -390,7 +390,7 @@ def growing(chance: Random) -> Case:
     job.hook("noted", Noted)
     job.read("read", KafkaSource("in", Text())).write("write", KafkaSink("out", Text()))
     inputs = numbered(chance, "read", parts=PARTS_IN + PARTS_ADDED)
-    return _case(job, chance, audits=[copied()], inputs=inputs)
+    return make_case(job, chance, audits=[copied()], inputs=inputs)
 
 
 def shrink(chance: Random) -> Case:
@@ -400,7 +400,7 @@ def shrink(chance: Random) -> Case:
     read = job.read("read", KafkaSource("in", Text()))
     read.key_by("by-key", key_of).process("count", CountKeys).write("write", KafkaSink("out", Text()))
     before_ms = (chance.randrange(300, 8_000), chance.choice((0, 50, 300, 3_000)))
-    return _case(
+    return make_case(
         job,
         chance,
         audits=[counts(state="seen")],
@@ -435,7 +435,7 @@ def _overtaken(chance: Random, script) -> Case:
         *numbered(chance, "read-right", tag="r", parts=PARTS_IN_FLIGHT, records=RECORDS_IN_FLIGHT),
     ]
     chance.shuffle(inputs)
-    case = _case(job, chance, audits=[counts(state="seen")], inputs=_in_order(inputs), script=script)
+    case = make_case(job, chance, audits=[counts(state="seen")], inputs=_in_order(inputs), script=script)
     parts: dict[str, int] = {
         name: PARTS_IN_FLIGHT if step.source is not None else 2 for name, step in case.graph.steps.items()
     }
@@ -476,7 +476,7 @@ def table_copy(chance: Random) -> Case:
     """Every record of a log into a table: nothing of Kafka."""
     job = Job("table-copy")
     job.read("read", LogSource("in")).write("write", TableSink("out"))
-    return _case(job, chance, audits=[copied()], table=True)
+    return make_case(job, chance, audits=[copied()], table=True)
 
 
 JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
@@ -515,7 +515,7 @@ JOBS: Final[Mapping[str, Callable[[Random], Case]]] = MappingProxyType(
 # --- parts of them
 
 
-def _case(
+def make_case(
     job: Job,
     chance: Random,
     *,
@@ -556,7 +556,7 @@ def _moved(job: Job, chance: Random, *, audits: list[Audit], inputs: list[Input]
             (run_stop_and_restore(SAVEPOINT, before_ms=before_ms[0], parallelism=after), before),
         )
     )
-    return _case(job, chance, audits=audits, inputs=inputs, script=script, parallelism=parallelism)
+    return make_case(job, chance, audits=audits, inputs=inputs, script=script, parallelism=parallelism)
 
 
 def kafka_section(chance: Random) -> KafkaSettings:
@@ -638,13 +638,14 @@ def counts(*, sink: str | None = None, state: str | None = None) -> Audit:
     """For each key 1, 2, 3, … in order; and the checkpoints hold the counts."""
     return keyed_count(
         keys=lambda key, value: [word(value, 2)],
-        counted=_counted,
+        counted=counted_in_output,
         sink=sink,
         state=None if state is None else CountedState(step="count", name=state),
     )
 
 
-def _counted(key: bytes | None, value: bytes | None) -> tuple[Hashable, int]:
+def counted_in_output(key: bytes | None, value: bytes | None) -> tuple[Hashable, int]:
+    """What was counted, and how far."""
     return word(value, 0), int(word(value, 1))
 
 

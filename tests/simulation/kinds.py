@@ -202,6 +202,26 @@ class Collect(Transform[str, str]):
         self.waiting.clear()
 
 
+class Tell(Transform[str, str]):
+    """Counts as they come, each key's in order; every subtask knows of all that were told before it started."""
+
+    told = UnionListState(str)
+
+    def on_start(self, subtask: int, subtasks: int, /) -> None:
+        self.told.set(sorted(set(self.told.get())))
+        self.known = set(self.told)
+
+    def on_record(self, value: str, /, context: RecordContext[str]) -> None:
+        key, count = value.split()
+        if value in self.known:
+            raise WrongState(f"'{value}' is told again")
+        if int(count) > 1 and f"{key} {int(count) - 1}" not in self.known:
+            raise WrongState(f"'{value}' is told, and nobody knows of the one before it")
+        self.known.add(value)
+        self.told.append(value)
+        context.emit(value)
+
+
 def _part_and_number(value: str) -> tuple[str, int]:
     part, number, _ = value.split()
     return part, int(number)
