@@ -23,6 +23,7 @@ from processor.plan.instantiate import instantiate
 from processor.plan.subtasks import links, subtasks_of
 from processor.protocol.messages import Report
 from processor.protocol.worker_messages import Deploy
+from processor.runtime.author_exit import author_exit
 from processor.runtime.channel_ends import ChannelEnds
 from processor.runtime.restored_channels import RestoredChannel, codecs_of, restored_channels
 from processor.runtime.restoring import (
@@ -119,7 +120,10 @@ class Deployment:
         try:
             for chain in self._plan.chains.values():
                 for subtask in filter(self._ends.here, subtasks_of(chain)):
-                    built.append(self._subtask(chain, subtask))
+                    try:
+                        built.append(self._subtask(chain, subtask))
+                    except SystemExit as error:
+                        raise author_exit(subtask, error) from error
         except BaseException:
             for done in reversed(built):
                 done.close()

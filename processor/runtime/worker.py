@@ -23,6 +23,7 @@ from processor.protocol.messages import (
     SubtaskRunning,
 )
 from processor.protocol.publishing import Wanted
+from processor.runtime.author_exit import author_exit
 from processor.runtime.publishers import Publishers
 from processor.task.publication import PublishTools, publish, refresh_identity
 from processor.task.subtask import Subtask
@@ -98,10 +99,13 @@ class Worker:
             pressed = subtask.pressed() or pressed
         worked = False
         for subtask in self._subtasks:
-            for _ in range(subtask.intake.elements_per_turn):
-                if not subtask.step(pressed=pressed):
-                    break
-                worked = True
+            try:
+                for _ in range(subtask.intake.elements_per_turn):
+                    if not subtask.step(pressed=pressed):
+                        break
+                    worked = True
+            except SystemExit as error:
+                raise author_exit(subtask.id, error) from error
         return worked
 
     def next_processing_time_ms(self) -> int | None:

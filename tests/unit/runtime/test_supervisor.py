@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from datetime import timedelta
 from typing import cast
@@ -17,6 +18,7 @@ from processor.ids import Incarnation
 from processor.operators.aggregates import Count
 from processor.operators.context import Context
 from processor.operators.process_function import KeyedProcess
+from processor.operators.transform_function import Transform
 from processor.protocol.entries import CheckpointEntry, Rewind, Seal
 from processor.protocol.job_status import JobStatus
 from processor.runtime.attempt import checkpoint_policy
@@ -167,6 +169,35 @@ def test_d2_d3_a_record_that_always_fails_is_named_as_such_in_log_and_status(tmp
     said = [record.getMessage() for record in caplog.records if "no restart will mend" in record.getMessage()]
     assert len(said) == 1, "of the second attempt; the third ends the job with the error itself"
     assert "step 'check', at lines/0 offset 1" in said[0]
+
+
+def ends_the_process(line: str) -> str:
+    if line == "b":
+        sys.exit()
+    return line
+
+
+class EndsTheProcess(Transform[str, str]):
+    def on_start(self, subtask: int, subtasks: int, /) -> None:
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("at", ["record", "start"])
+def test_d1_d2_a_function_that_ends_the_process_fails_the_job_and_does_not_look_like_its_end(tmp_path, at):
+    def build(run: JobRun) -> Job:
+        job = Job("ending")
+        read = job.read("read", run.source)
+        checked = (
+            read.map("check", ends_the_process) if at == "record" else read.transform("check", EndsTheProcess)
+        )
+        checked.write("out", MemorySink(run.outside))
+        return job
+
+    run = JobRun(tmp_path, build=build)
+    with pytest.raises(UserCodeError, match=r"'read' called sys.exit\("):
+        run.run()
+    assert run.state.status is JobStatus.FAILED
+    assert run.control.restarts == 2, "it was tried again, as after any error of a function"
 
 
 def test_d2_without_restarts_the_first_failure_ends_the_job(tmp_path):
