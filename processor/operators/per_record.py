@@ -18,6 +18,8 @@ R = TypeVar("R")
 RECORDS_SKIPPED = "records_skipped"
 """Counter of records left out by policy."""
 
+_MEND_OR_SKIP = "Mend it, or give the step on_error=Skip() to leave such records out and count them."
+
 
 class FailurePolicy:
     """What one step does when its author's code raises for a record: stop there, or skip and count."""
@@ -46,19 +48,20 @@ class FailurePolicy:
 
     def error_at(self, where: Where, cause: Exception, what: str) -> UserCodeError:
         """``error`` for a place that is no record."""
-        if _foreign(cause):
-            raise cause
-        if isinstance(cause, UserCodeError):  # from the engine's own check of what the author's code did
-            return UserCodeError(cause.message, remedy=cause.remedy, where=where)
-        return UserCodeError(
-            f"{what} raised {type(cause).__name__}: {cause}.",
-            remedy="Mend it, or give the step on_error=Skip() to leave such records out and count them.",
-            where=where,
-        )
+        return author_error(cause, what, where=where, remedy=_MEND_OR_SKIP)
 
     def refusal(self, batch: Batch[Any], index: int, problem: str, remedy: str) -> UserCodeError:
         """The same for a result that is no use, such as a key of the wrong type."""
         return UserCodeError(problem, remedy=remedy, where=batch.where(index, self.step))
+
+
+def author_error(cause: Exception, what: str, *, where: Where, remedy: str) -> UserCodeError:
+    """What the author's code raised, with its place. Raises ``cause`` itself when it is not the author's."""
+    if _foreign(cause):
+        raise cause
+    if isinstance(cause, UserCodeError):  # from the engine's own check of what the author's code did
+        return UserCodeError(cause.message, remedy=cause.remedy, where=where)
+    return UserCodeError(f"{what} raised {type(cause).__name__}: {cause}.", remedy=remedy, where=where)
 
 
 def _foreign(cause: Exception) -> bool:

@@ -48,6 +48,7 @@ def plan(graph: JobGraph, parallelism_default: int) -> ExecutionPlan:
                 value_type=edge.value_type,
                 name=EdgeName(origin=edge.origin, output=edge.output, target=edge.target, input=edge.input),
                 overtakable=edge.kind is EdgeKind.KEYED,
+                partition=edge.partition,
             )
         )
         outputs[producer].append(ChainOutput(edge=index, step=edge.origin, output=edge.output))
@@ -109,8 +110,10 @@ def _homes(graph: JobGraph, parallelism: Mapping[StepName, int]) -> Mapping[Step
 
 
 def _kind_between(edge: Edge, same_parallelism: bool) -> EdgeKind:
-    """Records with keys that must change subtask go by key group, or their order per key would be lost."""
-    return EdgeKind.KEYED if edge.keyed and not same_parallelism else edge.kind
+    """Records with keys that must change subtask go by key group, or their order per key would be lost; unless the
+    author has said how they go."""
+    moves = edge.keyed and edge.kind is EdgeKind.FORWARD and not same_parallelism
+    return EdgeKind.KEYED if moves else edge.kind
 
 
 def _shape(graph: JobGraph, chains: Mapping[StepName, Chain]) -> JobShape:

@@ -67,6 +67,8 @@ class ChannelPlan:
     overtakable: bool
     """Barriers may overtake the records on it. Only on edges that are keyed at any parallelism: a record on any
     other belongs to no key group, so nobody could say to whom it goes when it is restored (R27)."""
+    partition: Callable[[Any], int] | None = None
+    """Of a PARTITIONED edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

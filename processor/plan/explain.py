@@ -96,7 +96,13 @@ def _lasting(expiry: Expiry | None) -> str:
     return f", {_duration(expiry.after_ms)} after it was written{' or read' if expiry.reads_renew else ''}"
 
 
-_HOW = {EdgeKind.FORWARD: "forward", EdgeKind.KEYED: "by key", EdgeKind.BROADCAST: "to all"}
+_HOW = {
+    EdgeKind.FORWARD: "forward",
+    EdgeKind.KEYED: "by key",
+    EdgeKind.BROADCAST: "to all",
+    EdgeKind.REBALANCE: "in turn",
+    EdgeKind.PARTITIONED: "by the job's own number",
+}
 
 
 def _departure(channel: ChannelPlan) -> str:

@@ -20,11 +20,15 @@ __all__ = ["MAIN_OUTPUT", "Edge", "EdgeKind", "EventTime", "JobGraph", "Step"]
 
 class EdgeKind(StrEnum):
     FORWARD = "forward"
-    """Same subtask index; chained where parallelism allows, else spread by whole batches."""
+    """Same subtask index; chained where parallelism allows, else whole batches, among neighbours."""
     KEYED = "keyed"
     """By key group. The producing side carries keys in its batches."""
     BROADCAST = "broadcast"
     """Every batch to every subtask."""
+    REBALANCE = "rebalance"
+    """Whole batches, to all subtasks in turn; never chained."""
+    PARTITIONED = "partitioned"
+    """Each record to the subtask that a function of the author's gives; never chained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,8 @@ class Edge:
     """Type of the values at run time (for codecs), None for plain values of unknown type."""
     keyed: bool = False
     """Batches on this edge carry keys; always true of a KEYED edge."""
+    partition: Callable[[Any], int] | None = None
+    """Of a PARTITIONED edge: from a value to a number, which modulo the subtasks is the index of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +62,7 @@ class Step:
 
     name: StepName
     kind: str
-    """For people: "read", "map", "filter", "key by", "process", "connect", "aggregate", "union", "write"."""
+    """For people: "read", "map", "filter", "key by", "process", "connect", "union", "write", and so on."""
     inputs: tuple[str, ...] = ()
     """For people: names of its inputs, where it matters which is which."""
     source: Source[Any] | None = None

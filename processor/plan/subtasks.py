@@ -32,9 +32,9 @@ def subtasks(plan: ExecutionPlan) -> tuple[SubtaskId, ...]:
 def links(plan: ExecutionPlan, edge: int) -> tuple[Link, ...]:
     """The channels of one edge, by producer, then by consumer.
 
-    KEYED, BROADCAST: every producer with every consumer. FORWARD with equal parallelism: each with its twin. FORWARD
-    towards fewer: neighbours share a consumer, so the order within a producer is kept. FORWARD towards more:
-    each producer has several consumers of its own and gives each batch to one of them.
+    KEYED, BROADCAST, REBALANCE, PARTITIONED: every producer with every consumer. FORWARD with equal parallelism: each
+    with its twin. FORWARD towards fewer: neighbours share a consumer, so the order within a producer is kept. FORWARD
+    towards more: each producer has several consumers of its own and gives each batch to one of them.
     """
     channel = plan.channels[edge]
     return tuple(
@@ -54,7 +54,7 @@ def links(plan: ExecutionPlan, edge: int) -> tuple[Link, ...]:
 def pairs(kind: EdgeKind, producers: int, consumers: int) -> tuple[tuple[int, int], ...]:
     """Which producer index sends to which consumer index, ascending."""
     match kind:
-        case EdgeKind.KEYED | EdgeKind.BROADCAST:
+        case EdgeKind.KEYED | EdgeKind.BROADCAST | EdgeKind.REBALANCE | EdgeKind.PARTITIONED:
             return tuple((p, c) for p in range(producers) for c in range(consumers))
         case EdgeKind.FORWARD if producers >= consumers:
             return tuple((p, p * consumers // producers) for p in range(producers))

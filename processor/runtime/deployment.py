@@ -38,7 +38,14 @@ from processor.storage.outbox_files import OutboxFiles
 from processor.task.channel_intake import ChannelIntake
 from processor.task.in_flight import InFlightFiles
 from processor.task.input_gate import InputChannel, InputGate
-from processor.task.output_gate import BroadcastOutput, ForwardOutput, KeyedOutput, Output, OutputGate
+from processor.task.output_gate import (
+    BroadcastOutput,
+    InTurnOutput,
+    KeyedOutput,
+    Output,
+    OutputGate,
+    PartitionedOutput,
+)
 from processor.task.processing_clock import ProcessingClock
 from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
 from processor.task.subtask import Subtask, SubtaskParts
@@ -162,13 +169,19 @@ class Deployment:
 
     def _output(self, edge: int, producer: SubtaskId) -> Output:
         senders = self._senders[(edge, producer)]
-        match self._plan.channels[edge].kind:
+        channel = self._plan.channels[edge]
+        match channel.kind:
             case EdgeKind.KEYED:
                 return KeyedOutput(senders, self._plan.max_parallelism)
             case EdgeKind.BROADCAST:
                 return BroadcastOutput(senders)
             case EdgeKind.FORWARD:
-                return ForwardOutput(senders)
+                return InTurnOutput(senders)
+            case EdgeKind.REBALANCE:
+                return InTurnOutput(senders, first=producer.index)
+            case EdgeKind.PARTITIONED:
+                assert channel.partition is not None
+                return PartitionedOutput(senders, channel.partition, channel.name.target)
 
     def _channel_intake(self, subtask: Subtask, chain: Chain) -> ChannelIntake:
         gate = InputGate(

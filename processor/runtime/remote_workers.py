@@ -138,6 +138,10 @@ class RemoteWorkers:
         assert deploy is not None
         # The job ends here: what workers report now must not lead to another checkpoint, behind the last one (R24).
         self._report = self._heard_too_late
+        # Nobody else can say what became of what a worker has sent that is gone: another attempt looks (R17).
+        self._failed = self._raise
+        for worker in sorted(deploy.addresses.keys() - self._pool.joined().keys()):
+            raise AttemptFailed(f"worker {worker} is gone.")
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         for worker in deploy.addresses:
             self._pool.send(worker, AwaitVisible(attempt=deploy.attempt, timeout_ms=timeout_ms))
@@ -218,7 +222,6 @@ class RemoteWorkers:
         self._liveness.forget(worker)
         if not self._starting:
             return
-        self._visible[worker] = False  # nobody can say any more what it has sent
         if self._deploy is None and event.exit_code in _NEVER_BETTER:
             raise JobError(
                 f"worker {worker} could not start: {event.why}.", remedy="What it wrote to the log says why."

@@ -29,7 +29,8 @@ from processor.stream.broadcast_stream import BroadcastConnected
 from processor.stream.connected_streams import ConnectedStreams
 from processor.stream.job import Job
 from processor.stream.keyed_stream import KeyedStream
-from processor.stream.stream import BroadcastStream, Processed, SourceStream, Stream
+from processor.stream.source_stream import SourceStream
+from processor.stream.stream import BroadcastStream, Processed, Stream
 
 __all__ = [
     "Aggregate",

@@ -89,8 +89,10 @@ class JobBuilder:
         inputs: Sequence[Port] = (),
         *,
         kinds: Sequence[EdgeKind] = (),
+        partition: Callable[[Any], int] | None = None,
     ) -> None:
-        """Add a step behind these outputs, over edges of these ``kinds``, one for each; forward without them."""
+        """Add a step behind these outputs, over edges of these ``kinds``, one for each; forward without them.
+        ``partition`` is for an edge that is partitioned by it."""
         self._checked_parallelism(step.parallelism, "the step", step.name)
         self._steps[step.name] = step
         for index, port in enumerate(inputs):
@@ -103,6 +105,7 @@ class JobBuilder:
                     kind=kinds[index] if kinds else EdgeKind.FORWARD,
                     value_type=port.value_type,
                     keyed=port.keyed,
+                    partition=partition,
                 )
             )
 

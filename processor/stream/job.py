@@ -12,7 +12,7 @@ from processor.errors import JobError, Where
 from processor.ids import MAX_PARALLELISM_DEFAULT, StepName
 from processor.plan.graph import JobGraph, Step
 from processor.stream.builder import JobBuilder, Port
-from processor.stream.stream import SourceStream
+from processor.stream.source_stream import SourceStream
 
 V = TypeVar("V")
 

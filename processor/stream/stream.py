@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from processor.contracts.policy import Policy
@@ -20,7 +19,7 @@ from processor.operators.transform import TransformOperator
 from processor.operators.transform_function import Transform
 from processor.operators.types import accepts, function_types, item_type, return_type, show
 from processor.plan.compatibility import check_guarantee
-from processor.plan.graph import EventTime, Step
+from processor.plan.graph import MAIN_OUTPUT, EdgeKind, Step
 from processor.records.batch import Key
 from processor.state.operator_state import SplitListState, UnionListState
 from processor.stream.builder import JobBuilder, Port, checked_function
@@ -191,6 +190,45 @@ class Stream(Generic[V]):
         port = self._then(name, "broadcast", Union, None, 1)
         return BroadcastStream(self._builder, replace(port, keyed=False, key_type=None))
 
+    def rebalance(self, step: str, *, parallelism: int | None = None) -> Stream[V]:
+        """Spread the records evenly over ``parallelism`` subtasks of what follows, whatever subtask they are in: for
+        slow functions behind a topic with few partitions. Whole batches go to the subtasks in turn, so records
+        are no longer in the order of their partition."""
+        return self._spread(self._builder.name_step(step), EdgeKind.REBALANCE, parallelism)
+
+    def partition_by(
+        self, step: str, number: Callable[[V], int], *, parallelism: int | None = None
+    ) -> Stream[V]:
+        """Send each record to the subtask with the index ``number(value) % parallelism``; the order of those with one
+        number stays. For what only the author knows, such as a few records that are to be kept apart. State per
+        key needs ``key_by``.
+
+        An error of the function fails the job at the record: use ``filter`` for records without a number.
+        """
+        name = self._builder.name_step(step)
+        checked_function(number, name, "the function", self._port.value_type)
+        given = return_type(number)
+        if given not in (None, int):
+            raise JobError(
+                f"the function gives {show(given)}, and a whole number is needed.",
+                remedy="Give a function from a value to an int.",
+                where=Where(step=name),
+            )
+        return self._spread(name, EdgeKind.PARTITIONED, parallelism, number)
+
+    def _spread(
+        self,
+        name: StepName,
+        kind: EdgeKind,
+        parallelism: int | None,
+        partition: Callable[[V], int] | None = None,
+    ) -> Stream[V]:
+        described = Step(
+            name=name, kind=kind, make=Union, policy=self._builder.on_error, parallelism=parallelism
+        )
+        self._builder.add(described, [self._port], kinds=[kind], partition=partition)
+        return Stream(self._builder, replace(self._port, step=name, output=MAIN_OUTPUT))
+
     def union(self, step: str, *others: Stream[V], parallelism: int | None = None) -> Stream[V]:
         """This stream and others as one; the order within each stays, between them there is none."""
         name = self._builder.name_step(step)
@@ -286,37 +324,6 @@ class Stream(Generic[V]):
         return type(self)(self._builder, port)
 
 
-class SourceStream(Stream[V]):
-    """What ``read`` gives: its records can be given an event time."""
-
-    def event_time(
-        self,
-        at: Callable[[V], int | datetime],
-        *,
-        disorder: timedelta,
-        idle_after: timedelta | None = None,
-    ) -> Stream[V]:
-        """Take the time of each record from its value: milliseconds since 1970 UTC, or an aware datetime.
-
-        In each split a record may be up to ``disorder`` older than the newest before it. A split without
-        records for ``idle_after`` no longer holds event time back; without it, it does so for ever. A
-        function that raises goes by ``on_error`` of the read.
-        """
-        step = self._port.step
-        checked_function(at, step, "the event_time function", self._port.value_type)
-        self._builder.set_event_time(
-            step,
-            EventTime(
-                at=at,
-                disorder_ms=_milliseconds(disorder, "disorder", step, least=0),
-                idle_after_ms=None
-                if idle_after is None
-                else _milliseconds(idle_after, "idle_after", step, least=1),
-            ),
-        )
-        return Stream(self._builder, self._port)
-
-
 class BroadcastStream(Generic[V]):
     """What ``broadcast`` gives: values for every subtask of the steps it meets a stream with keys in."""
 
@@ -364,16 +371,3 @@ def checked_sink(sink: Any, step: StepName, value_type: Any) -> None:
             remedy="Give the sink a format for the stream's values, or convert them with map before.",
             where=Where(step=step),
         )
-
-
-def _milliseconds(duration: timedelta, what: str, step: StepName, *, least: int) -> int:
-    if not isinstance(duration, timedelta):
-        raise JobError(
-            f"{what} is {duration!r:.80}, which is no timedelta.",
-            remedy="Give one, such as timedelta(seconds=5).",
-            where=Where(step=step),
-        )
-    milliseconds = duration // timedelta(milliseconds=1)
-    if milliseconds < least:
-        raise JobError(f"{what} is {duration}.", remedy=f"Give at least {least} ms.", where=Where(step=step))
-    return milliseconds

@@ -34,7 +34,7 @@ from processor import (
     ValueState,
 )
 from processor.operators.aggregates import Count, Keyed, Sum
-from processor.stream.stream import SourceStream
+from processor.stream.source_stream import SourceStream
 from processor.testing.laws import (
     EventTime,
     Given,
@@ -208,6 +208,10 @@ OPERATORS: dict[str, Callable[[Job, SourceStream[int]], Any]] = {
     "union": union,
     "connect": connect,
     "broadcast": broadcast,
+    "rebalance": lambda job, numbers: numbers.rebalance("rebalance").write("write", sink()),
+    "partition_by": lambda job, numbers: numbers.partition_by("partition_by", lambda value: value % 2).write(
+        "write", sink()
+    ),
     "transform": lambda job, numbers: numbers.transform("transform", Doubled).write("write", sink()),
     "key_by": lambda job, numbers: (
         numbers.key_by("by-key", key_of).filter("filter", lambda value: value > 1).write("write", sink())

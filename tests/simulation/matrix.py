@@ -57,16 +57,22 @@ PROGRESS_S: Final = 10.0
 
 
 def every_state(chance: Random) -> Case:
-    """Each kind of keyed state, between steps with operator state of both kinds in front of it and behind it."""
+    """Each kind of keyed state, between steps with operator state of both kinds in front of it and behind it; spread
+    on the way in every way there is."""
     job = Job("every-state")
     held = job.read("read", KafkaSource("in", Text())).transform("collect", Collect)
-    counted = held.key_by("by-key", key_of).process("count", CountInEveryKind)
+    dealt = held.rebalance("spread").partition_by("deal", number_of)
+    counted = dealt.key_by("by-key", key_of).process("count", CountInEveryKind)
     counted.transform("tell", Tell).write("write", KafkaSink("out", Text(), key=first_word))
     in_every_kind = keyed_count(
         keys=lambda key, value: [f"{word(value, 2)}/{kind}" for kind in KINDS], counted=counted_in_output
     )
     inputs = numbered(chance, "read", records=MANY_RECORDS)
     return make_case(job, chance, audits=[in_every_kind], inputs=inputs)
+
+
+def number_of(value: str) -> int:
+    return int(value.split()[1])
 
 
 JOBS_RESTORED: Final = {

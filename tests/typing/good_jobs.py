@@ -352,6 +352,8 @@ def formats() -> Job:
     )
     dicts: Stream[dict[str, Any]] = job.read("dicts", KafkaSource("dicts", Avro("{}")))
     both = lines.map("upper", upper).union("both", raw.map("decode", bytes.decode).returns(str))
+    spread: Stream[str] = both.rebalance("spread", parallelism=4).partition_by("deal", len, parallelism=2)
+    spread.write("spread-out", KafkaSink("spread", Text()))
     both.flat_map("pieces", pieces).map_batch("halves", halves).write("text-out", KafkaSink("out", Text()))
     keys_of_all_kinds(orders)
     orders.key_by("f", lambda o: o.customer).aggregate("largest", Largest()).write(

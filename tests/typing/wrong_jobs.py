@@ -42,6 +42,7 @@ src.union("u", orders)  # wrong: two types
 src.write("o", KafkaSink("x", Json(Order)))  # wrong: a sink of other values
 src.key_by("k", lambda c: c.at_ms).process("p", Watch)  # wrong: keys of another type
 orders.key_by("k", lambda o: o.customer).process("p", Watch)  # wrong: values of another type
+src.partition_by("deal", lambda c: c.user)  # wrong: no number
 src.event_time(lambda c: c.nope, disorder=timedelta(1))  # wrong: no such field
 src.key_by("k", lambda c: [c.user])  # wrong: a list is no key
 src.map("m", lambda c: c.user).returns(int)  # wrong: contradicts the function

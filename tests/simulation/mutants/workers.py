@@ -158,6 +158,18 @@ WORKERS_SHOWN_BY_TESTS: Final = (
         ),
     ),
     Mutant(
+        name="R17_a_worker_that_is_gone_has_said_enough",
+        breaks="A job ends although nobody knows whether its last output can be read.",
+        tests=_REMOTE_TESTS,
+        edits=(
+            Edit(
+                function=f"{REMOTE}.wait_visible",
+                find="        self._failed = self._raise\n",
+                put="        self._failed = self._nothing_more\n",
+            ),
+        ),
+    ),
+    Mutant(
         name="R01_the_next_attempt_begins_before_the_old_one_is_closed",
         breaks="Two attempts run in one worker.",
         tests=_HOST_TESTS,

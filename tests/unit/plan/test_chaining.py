@@ -86,6 +86,23 @@ def test_a_union_begins_a_chain_with_an_input_for_each_stream():
     assert [(out.edge, out.step) for out in execution.chains["one"].outputs] == [(0, "one"), (2, "upper")]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_what_is_spread_by_the_author_is_no_chain_whatever_the_parallelism(parallelism):
+    job = Job("j")
+    read = job.read("read", ListSource(str), parallelism=2)
+    read.rebalance("spread", parallelism=parallelism).write("out", ListSink(str), parallelism=parallelism)
+    numbered = read.key_by("by", lambda v: v).partition_by("deal", len, parallelism=parallelism)
+    numbered.write("out-too", ListSink(str), parallelism=parallelism)
+    execution = planned(job)
+    assert channels(execution) == [
+        ("read", "spread", EdgeKind.REBALANCE),
+        ("read", "deal", EdgeKind.PARTITIONED),
+    ]
+    assert shape(execution)["spread"] == ["spread", "out"]
+    assert [channel.partition for channel in execution.channels] == [None, len]
+    assert not any(channel.overtakable for channel in execution.channels)
+
+
 class Joined(KeyedCoProcess[str, str, str, str]):
     seen = ValueState(int)
 

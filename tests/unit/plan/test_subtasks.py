@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,11 @@ from processor.plan.subtasks import links, pairs, subtasks
 from tests.unit.stream.ends import ListSink, ListSource
 
 sizes = st.integers(1, 12)
+
+
+@pytest.mark.parametrize("kind", [EdgeKind.BROADCAST, EdgeKind.REBALANCE, EdgeKind.PARTITIONED])
+def test_every_producer_reaches_every_consumer(kind):
+    assert pairs(kind, 2, 3) == ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2))
 
 
 @given(sizes, sizes)

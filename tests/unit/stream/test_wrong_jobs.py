@@ -172,6 +172,11 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "a union with another job": (lambda s: s.clicks.union("u", s.other), "step 'u'.*stream of job 'k'"),
     "a union with no stream": (lambda s: s.clicks.union("u", 5), "step 'u'.*no stream"),
+    "a partition that is no number": (
+        lambda s: s.clicks.partition_by("p", gives_user),
+        "step 'p': the function gives str, and a whole number is needed",
+    ),
+    "a partition without a function": (lambda s: s.clicks.partition_by("p", 3), "step 'p'.*cannot be called"),
     "a sink of other values": (
         lambda s: s.clicks.write("w", ListSink(Order)),
         "step 'w': the sink writes values of type Order, and the stream has Click",

@@ -28,7 +28,7 @@ from processor.protocol.messages import Acknowledged, Declined, Report
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element, EndOfInput, Idle, Watermark
 from processor.records.rows import RowBlock
-from processor.task.output_gate import ForwardOutput, Output, OutputGate
+from processor.task.output_gate import InTurnOutput, Output, OutputGate
 from processor.task.processing_clock import ProcessingClock
 from processor.task.subtask import Subtask, SubtaskParts
 from tests.unit.operators.kit import Bench, SetClock
@@ -362,7 +362,7 @@ class Rig:
         self.executor = OnDemand()
         self.reports: list[Report] = []
         self.channel = MemoryChannel(self.batches_max)
-        outputs = [ForwardOutput([self.channel])] if self.outputs is None else list(self.outputs)
+        outputs = [InTurnOutput([self.channel])] if self.outputs is None else list(self.outputs)
         names = [StepName(f"step{index}") for index in range(len(self.operators))]
         nodes = [ChainNode(step=name, operator=op) for name, op in zip(names, self.operators, strict=True)]
         if self.source:
