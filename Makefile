@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-ray bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -106,6 +106,9 @@ bench-state: setup ## large state over RocksDB, its checkpoints, and canonical s
 
 bench-channels: setup ## a channel between two worker processes, beside a bare socket: no broker
 	@$(PYTHON) -m tests.performance.channel_bench
+
+bench-ray: setup ## batches through a channel and through Ray's object store: no broker
+	@$(PYTHON) -m tests.performance.ray_store_bench
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

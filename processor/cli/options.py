@@ -33,6 +33,10 @@ BuildArgument = Annotated[
         metavar="MODULE:BUILD", help="The function that builds the job, such as word_count:build."
     ),
 ]
+ParentOption = Annotated[
+    int | None,
+    typer.Option("--parent", hidden=True, help="Number of the process that this one is not to outlive."),
+]
 FormatOption = Annotated[
     SavepointFormat,
     typer.Option(
@@ -44,3 +48,11 @@ FormatOption = Annotated[
 TimeoutOption = Annotated[
     str, typer.Option("--timeout", metavar="DURATION", help="How long to wait for the answer, such as 5m.")
 ]
+
+
+def tied_to(parent: int | None) -> None:
+    """End when that process ends; with None, never."""
+    if parent is not None:
+        from processor.runtime.parent_death import die_with_parent
+
+        die_with_parent(parent)

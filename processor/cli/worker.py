@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from processor.cli.options import BuildArgument, ConfigOption, SetOption
+from processor.cli.options import BuildArgument, ConfigOption, ParentOption, SetOption, tied_to
 from processor.cli.reporting import reporting
 from processor.errors import SettingsError
 
@@ -35,16 +35,13 @@ def worker(
     ] = None,
     number: Annotated[int | None, typer.Option("--worker", hidden=True)] = None,
     control: Annotated[int | None, typer.Option("--control-fd", hidden=True)] = None,
-    parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
+    parent: ParentOption = None,
     sockets: Annotated[Path | None, typer.Option("--sockets", hidden=True)] = None,
     config: ConfigOption = None,
     set_: SetOption = None,
 ) -> None:
     """Run a part of a job, as its coordinator says."""
-    if parent is not None:
-        from processor.runtime.parent_death import die_with_parent
-
-        die_with_parent(parent)
+    tied_to(parent)
     with reporting() as told:
         from processor.cli.configured import load_configured
         from processor.cli.job_reference import load_graph

@@ -70,6 +70,11 @@ def _pool(parts: PoolParts) -> Iterator[WorkerPool | None]:
             with _door(parts) as door:
                 parts.log.info("waits for workers", address=door.address, workers=len(door.workers))
                 yield door
+        case WorkersFrom.RAY:
+            raise SettingsError(
+                "runtime.cluster.workers is ray, and this process is to run the job itself.",
+                remedy="Start the job with 'processor run MODULE:BUILD'.",
+            )
         case _:
             assert_never(settings.runtime.cluster.workers)
 

@@ -41,6 +41,11 @@ class StopSignals:
         if not self._asked.is_set():
             self._look.clear()
 
+    def pause(self, timeout_ms: int) -> None:
+        """Wait that long; the first signal ends the wait, once."""
+        if self._look.wait(timeout_ms / 1_000):
+            self._look.clear()
+
     def look_up(self) -> None:
         """From any thread: end the wait, the next one if there is none now."""
         self._look.set()

@@ -15,6 +15,36 @@ class WorkersFrom(StrEnum):
 
     PROCESSES = "processes"
     JOINING = "joining"
+    RAY = "ray"
+
+
+class RaySettings(Section):
+    """Where coordinator and workers run, and what each of them asks for. They are processes beside Ray's own."""
+
+    address: str = Field(
+        default="auto",
+        description="The Ray cluster: ray://host:10001 through its client server, host:port of its head for a driver "
+        "on one of its nodes, or auto.",
+    )
+    working_directory: Path = Field(
+        default=Path("."),
+        description="The folder that nodes get a copy of: it holds the job's module and its files of settings. The "
+        "product itself is installed on the nodes.",
+    )
+    exclude: tuple[str, ...] = Field(
+        default=(".git", ".venv", "__pycache__"),
+        description="What of that folder stays here, as patterns of a .gitignore.",
+    )
+    worker_cpus: float = Field(default=1.0, ge=0, description="CPUs that one worker asks of Ray.")
+    worker_resources: dict[str, float] = Field(
+        default_factory=dict, description="Other resources that one worker asks of Ray, by name."
+    )
+    coordinator_cpus: float = Field(
+        default=0.5, ge=0, description="CPUs that the coordinator asks of Ray; it steps no records."
+    )
+    coordinator_resources: dict[str, float] = Field(
+        default_factory=dict, description="Other resources that the coordinator asks of Ray, by name."
+    )
 
 
 class ClusterSettings(Section):
@@ -25,7 +55,7 @@ class ClusterSettings(Section):
         default=WorkersFrom.PROCESSES,
         description="processes: the coordinator starts them on its own machine. joining: they come by themselves, as "
         "'processor worker --coordinator' started by Kubernetes or by hand; runtime.workers is how many are waited "
-        "for.",
+        "for. ray: coordinator and workers are started on the nodes of a Ray cluster (section ray).",
     )
     listen: str = Field(
         default="tcp:127.0.0.1:0",
@@ -52,6 +82,8 @@ class ClusterSettings(Section):
         description="Certificate (PEM) of the authority that has signed those of the job's workers. Whoever it signs "
         "for is a worker: let it sign for nobody else, or set secret_file too.",
     )
+
+    ray: RaySettings = Field(default_factory=RaySettings, description="The Ray cluster of workers: ray.")
 
     @model_validator(mode="after")
     def _consistent(self) -> ClusterSettings:

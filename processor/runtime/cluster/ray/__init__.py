@@ -1,0 +1,1 @@
+"""Coordinator and workers on the nodes of a Ray cluster."""
