@@ -29,6 +29,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
+from processor.ids import WorkerId
+
 
 class Blame(StrEnum):
     USER = "user"
@@ -65,6 +67,17 @@ class Where:
         return ", ".join(parts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """What is known of an error that happened in a worker process, where it is raised again by another."""
+
+    worker: WorkerId
+    cause: str = ""
+    """The class of what an author's function raised; "" where there is none."""
+    trace: str = ""
+    """The traceback, for people; "" where it would not help them."""
+
+
 class ProcessorError(Exception):
     """Root of the tree. ``remedy`` is a sentence in the imperative, shown after the message."""
 
@@ -77,11 +90,21 @@ class ProcessorError(Exception):
         self.message = message
         self.remedy = remedy
         self.where = where or Where()
+        self.elsewhere: Elsewhere | None = None
+        """None: it happened in this process."""
 
     def __str__(self) -> str:
         place = str(self.where)
         text = f"{place}: {self.message}" if place else self.message
         return f"{text} {self.remedy}" if self.remedy else text
+
+
+def place_text(where: Where, worker: WorkerId | None) -> str:
+    """Where something failed, for people; "" when that is not known."""
+    parts = [str(where)] if str(where) else []
+    if worker is not None:
+        parts.append(f"worker {worker}")
+    return ", ".join(parts)
 
 
 @contextmanager

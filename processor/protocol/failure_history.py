@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from processor.errors import Blame, ProcessorError, Response, Where
+from processor.errors import Blame, ProcessorError, Response, Where, place_text
 from processor.ids import Attempt, CheckpointId, WorkerId
 
 FAILURES_MAX = 50
@@ -45,10 +45,7 @@ class AttemptFailure:
 
     def place(self) -> str:
         """Where it failed, for people; "" when that is not known."""
-        parts = [str(self.where)] if str(self.where) else []
-        if self.worker is not None:
-            parts.append(f"worker {self.worker}")
-        return ", ".join(parts)
+        return place_text(self.where, self.worker)
 
     def outlook(self) -> str:
         """What a person should know of a failure that comes ``again``, and can do."""
@@ -67,20 +64,19 @@ def failure_of(
     checkpoint: CheckpointId | None,
     progressed: bool,
     ran_ms: int,
-    worker: WorkerId | None = None,
 ) -> AttemptFailure:
     """What is kept of an error that ended an attempt."""
     known = error if isinstance(error, ProcessorError) else None
-    cause = error.__cause__
+    elsewhere = known.elsewhere if known is not None else None
     text = known.message if known is not None else str(error)
     return AttemptFailure(
         at_ms=at_ms,
         attempt=attempt,
         checkpoint=checkpoint,
         where=known.where if known is not None else Where(),
-        worker=worker,
+        worker=elsewhere.worker if elsewhere is not None else None,
         error=type(error).__name__,
-        cause="" if cause is None else type(cause).__name__,
+        cause=elsewhere.cause if elsewhere is not None else class_of(error.__cause__),
         text=text if len(text) <= TEXT_CHARS_MAX else f"{text[:TEXT_CHARS_MAX]}…",
         remedy=known.remedy if known is not None else "",
         blame=known.blame if known is not None else Blame.ENGINE,
@@ -88,6 +84,11 @@ def failure_of(
         progressed=progressed,
         ran_ms=ran_ms,
     )
+
+
+def class_of(error: BaseException | None) -> str:
+    """Its name; "" of none."""
+    return "" if error is None else type(error).__name__
 
 
 def response_to(error: BaseException) -> Response:

@@ -108,8 +108,10 @@ class Failure:
     offset: int | None = None
     row: int | None = None
     """Of a row that is refused for good."""
+    cause: str = ""
+    """The class of what an author's function raised; "" where there is none."""
     trace: str = ""
-    """Where it was raised, for people."""
+    """Where it was raised, for people; "" where that would not help them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
-
 from processor import errors
-from processor.errors import AttemptFailed, ProcessorError, PublishRefused, Where
+from processor.errors import AttemptFailed, Elsewhere, ProcessorError, PublishRefused, Where
+from processor.ids import WorkerId
+from processor.protocol.failure_history import class_of
 from processor.protocol.worker_messages import Failure
+from processor.telemetry.error_text import traceback_text
 
 _KINDS: dict[str, type[ProcessorError]] = {
     name: kind
@@ -20,7 +21,7 @@ OTHER = ""
 
 def failure_of(error: BaseException) -> Failure:
     """What is to be known of an error elsewhere."""
-    trace = "".join(traceback.format_exception(error))
+    trace = traceback_text(error)
     if not isinstance(error, ProcessorError):
         return Failure(kind=OTHER, message=f"{type(error).__name__}: {error}", trace=trace)
     known = next(kind.__name__ for kind in type(error).__mro__ if _KINDS.get(kind.__name__) is kind)
@@ -32,12 +33,19 @@ def failure_of(error: BaseException) -> Failure:
         split=error.where.split,
         offset=error.where.offset,
         row=error.row if isinstance(error, PublishRefused) else None,
+        cause=class_of(error.__cause__),
         trace=trace,
     )
 
 
-def error_of(failure: Failure) -> ProcessorError:
+def error_of(failure: Failure, worker: WorkerId) -> ProcessorError:
     """An error of the same class, with the same text and place; AttemptFailed for one that was none of ours."""
+    error = _error_of(failure)
+    error.elsewhere = Elsewhere(worker=worker, cause=failure.cause, trace=failure.trace)
+    return error
+
+
+def _error_of(failure: Failure) -> ProcessorError:
     where = Where(step=failure.step, split=failure.split, offset=failure.offset)
     kind = _KINDS.get(failure.kind, AttemptFailed)
     if issubclass(kind, PublishRefused):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from processor.errors import AttemptFailed, JobError, SettingsError, Unavailable
+from processor.errors import AttemptFailed, Elsewhere, JobError, ProcessorError, SettingsError, Unavailable
 from processor.ids import WorkerId
 from processor.invariant import invariant
 from processor.protocol.liveness import Hangs, Liveness, LivenessPolicy, Lost, Stands
@@ -92,10 +92,13 @@ class RemoteWorkers:
             self._wait()
         for worker, said in joined.items():
             if said.fingerprint != self._fingerprint:
-                raise JobError(
-                    f"worker {worker} (process {said.process}) has another version of the job, its settings or "
-                    "the product.",
-                    remedy="Stop the job and start it again: it has changed since it was started.",
+                raise _of(
+                    worker,
+                    JobError(
+                        f"worker {worker} (process {said.process}) has another version of the job, its settings or "
+                        "the product.",
+                        remedy="Stop the job and start it again: it has changed since it was started.",
+                    ),
                 )
         return {worker: said.address for worker, said in joined.items()}
 
@@ -141,7 +144,7 @@ class RemoteWorkers:
         # Nobody else can say what became of what a worker has sent that is gone: another attempt looks (R17).
         self._failed = self._raise
         for worker in sorted(deploy.addresses.keys() - self._pool.joined().keys()):
-            raise AttemptFailed(f"worker {worker} is gone.")
+            raise _of(worker, AttemptFailed(f"worker {worker} is gone."))
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         for worker in deploy.addresses:
             self._pool.send(worker, AwaitVisible(attempt=deploy.attempt, timeout_ms=timeout_ms))
@@ -197,7 +200,7 @@ class RemoteWorkers:
                     self._deployed.add(worker)
             case WorkerFailed(attempt=of, failure=failure):
                 if of == attempt:
-                    self._failed(error_of(failure))
+                    self._failed(error_of(failure, worker))
             case Released(attempt=of):
                 if of == attempt:
                     self._released.add(worker)
@@ -223,10 +226,14 @@ class RemoteWorkers:
         if not self._starting:
             return
         if self._deploy is None and event.exit_code in _NEVER_BETTER:
-            raise JobError(
-                f"worker {worker} could not start: {event.why}.", remedy="What it wrote to the log says why."
+            raise _of(
+                worker,
+                JobError(
+                    f"worker {worker} could not start: {event.why}.",
+                    remedy="What it wrote to the log says why.",
+                ),
             )
-        self._failed(AttemptFailed(f"worker {worker} is gone: {event.why}."))
+        self._failed(_of(worker, AttemptFailed(f"worker {worker} is gone: {event.why}.")))
 
     def _look(self, now_ms: int) -> None:
         for judged in self._liveness.look(now_ms):
@@ -240,7 +247,7 @@ class RemoteWorkers:
 
     def _give_up(self, worker: WorkerId, why: str) -> None:
         self._pool.kill(worker)
-        self._failed(AttemptFailed(f"worker {worker} {why}: it is ended."))
+        self._failed(_of(worker, AttemptFailed(f"worker {worker} {why}: it is ended.")))
 
     def _raise(self, error: BaseException) -> None:
         raise error
@@ -250,3 +257,9 @@ class RemoteWorkers:
 
     def _nothing_more(self, error: BaseException) -> None:
         """The attempt is over already."""
+
+
+def _of(worker: WorkerId, error: ProcessorError) -> ProcessorError:
+    """The error, as one of this worker."""
+    error.elsewhere = Elsewhere(worker=worker)
+    return error

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from processor.errors import EngineBug, ProcessorError, UserCodeError
+from processor.errors import EngineBug, ProcessorError, UserCodeError, place_text
 
 TEXT_CHARS_MAX: Final = 4_000
 """Of one message: a record's content may be in it, and a record is as long as its sender likes."""
@@ -20,12 +20,25 @@ def error_block(error: BaseException, *, debug: bool = False) -> str:
     """
     lines = [f"error: {printable(_what(error))}"]
     if isinstance(error, ProcessorError):
-        if place := str(error.where):
+        elsewhere = error.elsewhere
+        if place := place_text(error.where, None if elsewhere is None else elsewhere.worker):
             lines.append(f"  where: {printable(place)}")
         if error.remedy:
             lines.append(f"  remedy: {printable(error.remedy)}")
-    detail = _traceback(error, debug=debug)
+    detail = traceback_text(error, debug=debug)
     return "\n".join([*lines, *(printable(line) for line in detail.splitlines())])
+
+
+def traceback_text(error: BaseException, *, debug: bool = False) -> str:
+    """The traceback as far as it helps (see ``error_block``), of another process where it happened there; "" where
+    it does not."""
+    if isinstance(error, ProcessorError) and error.elsewhere is not None:
+        return error.elsewhere.trace
+    if debug or isinstance(error, EngineBug) or not isinstance(error, ProcessorError):
+        return "".join(traceback.format_exception(error)).rstrip()
+    if isinstance(error, UserCodeError) and error.__cause__ is not None:
+        return user_traceback(error.__cause__)
+    return ""
 
 
 def printable(text: str) -> str:
@@ -54,14 +67,6 @@ def _what(error: BaseException) -> str:
     if isinstance(error, ProcessorError):
         return error.message
     return f"{type(error).__name__}: {error}"
-
-
-def _traceback(error: BaseException, *, debug: bool) -> str:
-    if debug or isinstance(error, EngineBug) or not isinstance(error, ProcessorError):
-        return "".join(traceback.format_exception(error)).rstrip()
-    if isinstance(error, UserCodeError) and error.__cause__ is not None:
-        return user_traceback(error.__cause__)
-    return ""
 
 
 _ENGINE_ROOT = Path(__file__).parents[1]

@@ -200,5 +200,8 @@ def test_d02_what_the_jobs_code_raises_in_a_worker_ends_the_job_with_its_own_exi
         assert process.wait(DRAIN_TIMEOUT_S) == 65, process.said()
     finally:
         process.kill()
-    assert "step 'refuses'" in process.said()
+    where = re.search(r"where: (.*)", process.said())
+    assert where, process.said()
+    assert re.fullmatch(r"step 'refuses',.* worker [01]", where[1])
     assert "ValueError: three" in process.said()
+    assert ", in refuse_three" in process.said(), "the author sees the line of their own"

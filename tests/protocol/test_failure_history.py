@@ -7,6 +7,7 @@ import pytest
 from processor.errors import (
     BadRecord,
     Blame,
+    Elsewhere,
     EngineBug,
     LogConflict,
     ProcessorError,
@@ -59,7 +60,6 @@ def test_d3_a_failure_is_kept_with_its_cause():
         checkpoint=CheckpointId(7),
         progressed=True,
         ran_ms=50,
-        worker=WorkerId(2),
     )
     assert (kept.attempt, kept.checkpoint, kept.progressed) == (3, 7, True)
     assert (kept.error, kept.cause, kept.text, kept.remedy) == (
@@ -69,7 +69,22 @@ def test_d3_a_failure_is_kept_with_its_cause():
         "Mend it.",
     )
     assert (kept.blame, kept.response) == (Blame.USER, Response.RESTART_FROM_CHECKPOINT)
+    assert kept.place() == "step 'check', at in/0 offset 4"
+
+
+def test_d3_a_failure_in_a_worker_is_kept_with_the_worker_and_the_cause_that_it_had_there():
+    error = UserCodeError("the function raised.", where=HERE)
+    error.elsewhere = Elsewhere(worker=WorkerId(2), cause="ValueError")
+    kept = failure(error)
+    assert (kept.worker, kept.cause) == (2, "ValueError")
     assert kept.place() == "step 'check', at in/0 offset 4, worker 2"
+
+
+def test_d2_a_failure_that_comes_again_in_another_worker_is_the_same():
+    errors = [UserCodeError("the function raised.", where=HERE) for _ in range(2)]
+    for worker, error in enumerate(errors):
+        error.elsewhere = Elsewhere(worker=WorkerId(worker), cause="ValueError")
+    assert again(*map(failure, errors)) == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from processor.errors import AttemptFailed, JobError, Unavailable, UserCodeError
+from processor.errors import AttemptFailed, Elsewhere, JobError, Unavailable, UserCodeError
 from processor.ids import Attempt, Incarnation, StepName, SubtaskId, WorkerId
 from processor.protocol.messages import AllRunning, SubtaskRunning
 from processor.protocol.worker_messages import (
@@ -250,8 +250,9 @@ def test_d02_what_keeps_a_worker_from_restoring_is_raised_as_it_was_there():
     bench = Bench().started()
     failed = failure_of(UserCodeError("open() raised.", remedy="Mend it."))
     bench.pool.then((TWO, WorkerFailed(attempt=ATTEMPT, failure=failed)))
-    with pytest.raises(UserCodeError, match=r"open\(\) raised\. Mend it\."):
+    with pytest.raises(UserCodeError, match=r"open\(\) raised\. Mend it\.") as caught:
         bench.workers.deploy(bench.deploy())
+    assert caught.value.elsewhere == Elsewhere(worker=TWO)
 
 
 # --- running
@@ -272,6 +273,7 @@ def test_d01_a_worker_that_dies_fails_the_attempt():
     (failure,) = bench.failures
     assert str(failure) == "worker 1 is gone: process 9 was ended by SIGKILL."
     assert isinstance(failure, AttemptFailed)
+    assert failure.elsewhere == Elsewhere(worker=TWO)
 
 
 def test_r21_a_failure_of_another_attempt_is_none():
