@@ -1,15 +1,17 @@
 """Kills the simulation's jobs on a real broker at random moments, and audits what came of it.
 
-    python -m tests.integration.case_kills --jobs all --count 20 [--seed S]
+    python -m tests.integration.case_kills --jobs all --count 20 [--seed S] [--workers N]
 
-So many kills of each job. One that ends by itself is audited and run again with new input until it was killed so
-often. The result is printed last; the exit code is 0 only when every audit passed.
+So many kills of each job; in several workers it is any of its processes that is killed, or stopped for a while. One
+that ends by itself is audited and run again with new input until it was killed so often. The result is printed last;
+the exit code is 0 only when every audit passed.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +25,7 @@ from examples.job_process import reached
 from tests.integration.case_run import CaseRun
 from tests.integration.scenario import REACH_TIMEOUT_S
 from tests.integration.simulated_jobs import REAL
+from tests.integration.worker_kills import ACTS, COORDINATOR
 from tests.waiting import wait_until
 
 STARTING_SHARE = 0.3
@@ -77,14 +80,14 @@ class CaseOutcome:
         )
 
 
-def kill_case(bootstrap: str, job: str, kills: int, seed: int) -> CaseOutcome:
+def kill_case(bootstrap: str, job: str, kills: int, seed: int, workers: int) -> CaseOutcome:
     """Until it was killed so often, or an audit did not pass; then its folder is kept and named."""
     chance = Random(f"{seed}/{job}")
     outcome = CaseOutcome(job=job)
     while outcome.kills < kills and not outcome.failure and outcome.runs < ROUNDS_MAX:
         folder = Path(tempfile.mkdtemp(prefix=f"kills-{job}-"))
         backend = chance.choice(("memory", "rocksdb"))
-        run = CaseRun.make(bootstrap, folder, job, chance.randrange(2**32), backend=backend)
+        run = CaseRun.make(bootstrap, folder, job, chance.randrange(2**32), backend=backend, workers=workers)
         found = run_once(run, kills - outcome.kills, chance)
         if found.failure:
             kept = f"{job} seed {run.seed} on {backend}, kept in {folder}:\n{found.failure}"
@@ -125,22 +128,32 @@ def run_once(run: CaseRun, kills: int, chance: Random) -> CaseOutcome:
 def strike(run: CaseRun, kills: int, chance: Random) -> int:
     """Start and kill so often, then start once more; returns how often it was killed. A job that was to be restored
     is stopped with a savepoint half-way, and goes on from there in another parallelism."""
+    acts = list(ACTS) if run.workers > 1 else [COORDINATOR]
     for done in range(kills):
-        if run.name in RESCALED:
-            run.parallelism = chance.choice(PARALLELISMS)
         if run.kind == RESTORED and done == kills // 2:
-            run.start()
+            _started(run, chance)
             run.stop_with_savepoint()
             run.parallelism = chance.choice([each for each in PARALLELISMS if each != run.parallelism])
-        run.start()
+        _started(run, chance)
         code = wait_for_the_moment(run, chance)
         if code is not None:
             if code == 0 and run.case.input_first:
                 return done
             raise AssertionError(f"the job ended by itself with {code}")
-        run.process.kill()
-    run.start()
+        ACTS[chance.choice(acts)](run.process, chance)
+    _started(run, chance)
     return kills
+
+
+def _started(run: CaseRun, chance: Random) -> None:
+    """Start it if it is not there, some jobs with another parallelism than before."""
+    if run.there():
+        return
+    code = run.process.exit_code()
+    assert code in (None, 0, -signal.SIGKILL), f"the job ended by itself with {code}"
+    if run.name in RESCALED:
+        run.parallelism = chance.choice(PARALLELISMS)
+    run.start()
 
 
 def wait_for_the_moment(run: CaseRun, chance: Random) -> int | None:
@@ -154,11 +167,13 @@ def wait_for_the_moment(run: CaseRun, chance: Random) -> int | None:
     return None
 
 
-def run_all(bootstrap: str, jobs: Sequence[str], kills: int, seed: int) -> list[CaseOutcome]:
+def run_all(
+    bootstrap: str, jobs: Sequence[str], kills: int, seed: int, workers: int = 1
+) -> list[CaseOutcome]:
     """So many kills of each job."""
     outcomes = []
     for job in jobs:
-        outcomes.append(kill_case(bootstrap, job, kills, seed))
+        outcomes.append(kill_case(bootstrap, job, kills, seed, workers))
         print(f"  {outcomes[-1].line()}", flush=True)
     return outcomes
 
@@ -168,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", default="all", help="all, or names separated by commas")
     parser.add_argument("--count", type=int, default=20, help="kills of each")
     parser.add_argument("--seed", type=int, help="of jobs, input and moments")
+    parser.add_argument("--workers", type=int, default=1, help="worker processes of one job")
     chosen = parser.parse_args(arguments)
     jobs = list(REAL) if chosen.jobs == "all" else chosen.jobs.split(",")
     unknown = [job for job in jobs if job not in REAL]
@@ -176,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = SystemRandom().randrange(2**32) if chosen.seed is None else chosen.seed
     bootstrap = dev_broker.up()
     print(f"seed {seed}, Kafka at {bootstrap}", flush=True)
-    outcomes = run_all(bootstrap, jobs, chosen.count, seed)
+    outcomes = run_all(bootstrap, jobs, chosen.count, seed, chosen.workers)
     failed = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failed:
         print(f"\n{outcome.failure}")

@@ -22,7 +22,7 @@ from processor.settings.loading import load_settings
 from processor.settings.model import Settings
 from processor.simulation.case import PARTS, Case
 from tests.integration.case_feeder import CaseFeeder
-from tests.integration.case_process import NONE
+from tests.integration.case_job import CASE, NO_SHAPE
 from tests.integration.command import Said, run_processor
 from tests.integration.raw_log import transaction_spans
 from tests.integration.scenario import (
@@ -34,6 +34,7 @@ from tests.integration.scenario import (
 )
 from tests.integration.simulated_jobs import case_of
 from tests.integration.witness import CommittedWitness
+from tests.integration.worker_kills import SETTINGS as OF_WORKERS
 from tests.simulation.jobs import parts_of
 from tests.simulation.shape import Shape
 from tests.topics import create_topic
@@ -64,7 +65,8 @@ class CaseRun:
     backend: str = "memory"
     shape: Shape | None = None
     """How its steps are laid out, if not by themselves."""
-    origin: str = NONE
+    origin: str | None = None
+    workers: int = 1
     process: JobProcess = field(init=False)
     _feeder: CaseFeeder = field(init=False)
     _starts: int = 0
@@ -73,7 +75,9 @@ class CaseRun:
         self.process = self._process()
 
     @classmethod
-    def make(cls, bootstrap: str, folder: Path, name: str, seed: int, *, backend: str = "memory") -> Self:
+    def make(
+        cls, bootstrap: str, folder: Path, name: str, seed: int, *, backend: str = "memory", workers: int = 1
+    ) -> Self:
         case = case_of(name, seed)
         topics = {
             written: create_topic(bootstrap, f"{name}-{written}", partitions=case.parts.get(step.name, PARTS))
@@ -89,6 +93,7 @@ class CaseRun:
             topics=topics,
             parallelism=case.parallelism,
             backend=backend,
+            workers=workers,
         )
 
     # --- what is around it
@@ -111,6 +116,7 @@ class CaseRun:
             "checkpoint.initial_delay_max": "10ms",
             "state.backend": self.backend,
             "state.directory": str(self.folder / "state"),
+            "runtime.workers": str(self.workers),
             "runtime.parallelism": str(self.parallelism),
             "runtime.restart.strategy": "fixed-delay",
             "runtime.restart.delay": "100ms",
@@ -119,6 +125,7 @@ class CaseRun:
             **{f"kafka.main.topic_map.{written}": real for written, real in self.topics.items()},
             "kafka.main.marker_topic": f"markers-of-{self.topics['out']}",
             "kafka.main.publish_rows_max": "300",
+            **(OF_WORKERS if self.workers > 1 else {}),
             **self._of_the_case(),
         }
         return [f"{name}={value}" for name, value in chosen.items()]
@@ -154,7 +161,12 @@ class CaseRun:
         """As it was started last; from another origin or with another parallelism if those were changed."""
         self._starts += 1
         self.process = self._process()
-        self.process.start()
+        shape = NO_SHAPE if self.shape is None else str(self.shape)
+        self.process.start({CASE: f"{self.name} {self.seed} {shape}"})
+
+    def there(self) -> bool:
+        """Whether its process runs, or that of its coordinator."""
+        return self.process.started and self.process.exit_code() is None
 
     def running(self) -> bool:
         """Whether it has recovered, or ended."""
@@ -238,15 +250,20 @@ class CaseRun:
             name: f"{value}ms" if name in DURATIONS else str(value).lower() for name, value in chosen.items()
         }
 
+    @property
+    def _options(self) -> list[str]:
+        """The settings as words of a command line."""
+        return [word for assignment in self.assignments for word in ("--set", assignment)]
+
     def _stopped(self, *how: str) -> None:
-        options = [word for assignment in self.assignments for word in ("--set", assignment)]
-        said: Said = run_processor("stop", *how, str(self.case.graph.name), *options)
+        said: Said = run_processor("stop", *how, str(self.case.graph.name), *self._options)
         assert said.code == 0, f"{said}\n{self.process.said()}"
 
     def _process(self) -> JobProcess:
-        shape = NONE if self.shape is None else str(self.shape)
-        command = ["-m", "tests.integration.case_process", self.name, str(self.seed), shape, self.origin]
-        return JobProcess([*command, *self.assignments], self.folder / f"start-{self._starts}.log")
+        command = ["-m", "processor", "run", "tests.integration.case_job:build", *self._options]
+        if self.origin is not None:
+            command += ["--from", self.origin]
+        return JobProcess(command, self.folder / f"start-{self._starts}.log")
 
     def _settings(self) -> Settings:
         return load_settings(

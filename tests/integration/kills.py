@@ -36,8 +36,20 @@ STARTING_S = (0.5, 3.5)
 RUNNING_S = (0.1, 2.5)
 """From the start of the process, or from when the job runs, to the end."""
 
+SLOW_S = 4.0
+"""A recovery that took longer is shown."""
+
 OVERLAPPING = {"checkpoint.interval": "20ms", "checkpoint.max_concurrent": "3"}
 """Settings of half of the runs: checkpoints that begin before the one before is decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """From the death of a worker to the first output of a new attempt that can be read."""
+
+    seconds: float
+    said: str
+    """The end of the job's log by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +62,7 @@ class Outcome:
     losses: int
     duplicates: int
     failure: str
-    recoveries_s: tuple[float, ...] = ()
-    """From the death of a worker to the first output of a new attempt that can be read."""
+    recoveries: tuple[Recovery, ...] = ()
 
 
 def run_kills(
@@ -62,7 +73,7 @@ def run_kills(
     witness, process = scenario.witness(), scenario.process()
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=chance.randrange(2**32))
     done, losses, duplicates, records, failure = 0, 0, 0, 0, ""
-    recoveries_s: list[float] = []
+    recoveries: list[Recovery] = []
     feeder.start()
     witness.start()
     try:
@@ -75,7 +86,7 @@ def run_kills(
             done += 1
             if act == WORKER:
                 _wait_recovered(scenario, process, before)
-                recoveries_s.append(time.monotonic() - begun_s)
+                recoveries.append(Recovery(seconds=time.monotonic() - begun_s, said=process.said()))
         if process.exit_code() is not None:
             process.start()
         feeder.stop()
@@ -104,7 +115,7 @@ def run_kills(
         losses=losses,
         duplicates=duplicates,
         failure=failure,
-        recoveries_s=tuple(recoveries_s),
+        recoveries=tuple(recoveries),
     )
 
 
@@ -135,6 +146,19 @@ def _run_for_a_while(scenario: Scenario, process: JobProcess, chance: random.Ran
         raise AssertionError(f"the job ended by itself with {code}")
 
 
+def _tell_recoveries(recoveries: Sequence[Recovery]) -> None:
+    if not recoveries:
+        return
+    by_time = sorted(recoveries, key=lambda recovery: recovery.seconds)
+    median, p99 = (by_time[len(by_time) * share // 100].seconds for share in (50, 99))
+    slowest = by_time[-1]
+    if slowest.seconds > SLOW_S:
+        print(f"\nthe slowest recovery took {slowest.seconds:.2f} s; the job said:\n{slowest.said}\n")
+    print(
+        f"from the death of a worker to new output: median {median:.2f} s, p99 {p99:.2f} s of {len(by_time)}"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Kills a running job at random moments and audits it.")
     parser.add_argument("--count", type=int, default=10, help="kills in all")
@@ -154,12 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed += 1
         print(f"seed {seed}", flush=True)
         outcomes += run_round(bootstrap, chosen.count, random.Random(seed), chosen.store, chosen.workers)
-    recoveries = sorted(second for outcome in outcomes for second in outcome.recoveries_s)
-    if recoveries:
-        print(
-            f"from the death of a worker to new output: median {recoveries[len(recoveries) // 2]:.2f} s, "
-            f"p99 {recoveries[len(recoveries) * 99 // 100]:.2f} s of {len(recoveries)}"
-        )
+    _tell_recoveries([recovery for outcome in outcomes for recovery in outcome.recoveries])
     failed = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failed:
         print(f"\n{outcome.failure}")

@@ -41,6 +41,7 @@ def test_c2_c3_c5_a_savepoint_goes_over_to_another_backend_parallelism_and_chain
             f"something is published:\n{run.process.said()}",
         )
         run.stop_with_savepoint("native" if cell.native else "canonical")
+        assert run.origin is not None
         assert bool(list(Path(run.origin).rglob("*.avro"))) is not cell.native
         run.shaped(cell.after)
         run.start()
