@@ -11,7 +11,7 @@ from processor.cli.main import app
 from processor.cli.on_ray import start_words
 from processor.errors import SettingsError, Unavailable
 from processor.runtime.cluster.ray.driver import run_on_ray
-from processor.runtime.cluster.ray.nodes import Nodes
+from processor.runtime.cluster.ray.nodes import Call, Nodes
 from processor.runtime.cluster.ray.shipped import Shipped, shipped_config, shipped_environment
 from processor.runtime.renaming import Renaming
 from processor.runtime.start_options import StartOptions
@@ -118,3 +118,14 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch):
         Unavailable, match="the Ray cluster auto cannot be used: Could not find any running Ray"
     ):
         Nodes(RaySettings()).__enter__()
+
+
+def test_a_cluster_that_is_not_reached_any_more_is_told_as_such():
+    class Disconnected:
+        def wait(self, references: object, timeout: float) -> object:
+            raise ConnectionError("the client is disconnected")
+
+    with pytest.raises(
+        Unavailable, match="the connection to the Ray cluster is lost: the client is disconnected"
+    ):
+        Call(Disconnected(), "a call").answered()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,14 +43,16 @@ class Call:
 
     def answered(self) -> bool:
         """Whether ``answer`` would not wait."""
-        ready, _ = self._ray.wait([self._reference], timeout=0)
+        with _connected():
+            ready, _ = self._ray.wait([self._reference], timeout=0)
         return bool(ready)
 
     def answer(self) -> Any:
         """What it returned. Raises HolderLost, for what it raised, too; SettingsError for an environment that no node
         can lay out."""
         try:
-            return self._ray.get(self._reference)
+            with _connected():
+                return self._ray.get(self._reference)
         except self._ray.exceptions.RuntimeEnvSetupError as error:
             raise SettingsError(
                 f"Ray cannot lay out runtime.cluster.ray.working_directory on a node: {_in_one_line(error)}",
@@ -67,11 +70,13 @@ class Actor:
         self._handle = handle
 
     def call(self, method: str, *arguments: Any) -> Call:
-        return Call(self._ray, getattr(self._handle, method).remote(*arguments))
+        with _connected():
+            return Call(self._ray, getattr(self._handle, method).remote(*arguments))
 
     def end(self) -> None:
-        """At once, with the process that it holds."""
-        self._ray.kill(self._handle, no_restart=True)
+        """At once, with the process that it holds. Without a connection Ray ends it by itself."""
+        with suppress(Unavailable), _connected():
+            self._ray.kill(self._handle, no_restart=True)
 
 
 class Nodes:
@@ -122,7 +127,20 @@ class Nodes:
             max_task_retries=RESTARTS_BY_RAY,
             scheduling_strategy="SPREAD",
         )
-        return Actor(self._ray, made.remote())
+        with _connected():
+            return Actor(self._ray, made.remote())
+
+
+@contextmanager
+def _connected() -> Iterator[None]:
+    """Raises Unavailable when the cluster cannot be reached any more: nobody is asked for anything then."""
+    try:
+        yield
+    except ConnectionError as error:
+        raise Unavailable(
+            f"the connection to the Ray cluster is lost: {_in_one_line(error)}",
+            remedy="Start the command again: the job goes on from its newest checkpoint.",
+        ) from error
 
 
 def _in_one_line(error: Exception) -> str:
