@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-ray bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-pressure bench-ray bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -109,6 +109,9 @@ bench-channels: setup ## a channel between two worker processes, beside a bare s
 
 bench-ray: setup ## batches through a channel and through Ray's object store: no broker
 	@$(PYTHON) -m tests.performance.ray_store_bench
+
+bench-pressure: setup ## checkpoints of a job whose channels are full, aligned and not, against a real broker
+	@$(PYTHON) -m tests.performance.pressure_bench
 
 bench: setup ## records per second, processor seconds and memory, against a real broker
 	@$(PYTHON) -m tests.performance.bench

@@ -24,6 +24,8 @@ from processor.errors import SettingsError
 from processor.ids import JobName, escape_name
 from processor.plan.graph import JobGraph
 from processor.plugins import installed_plugins
+from processor.service.control_client import ControlClient
+from processor.service.control_place import control_place, control_root
 from processor.settings.loading import load_settings
 from processor.settings.model import Settings
 from processor.storage.decision_log import DecisionLog
@@ -275,14 +277,24 @@ class Scenario:
 
         wait_until(all_out, DRAIN_TIMEOUT_S, f"the input is published; the job said:\n{process.said()}")
 
+    def control(self) -> ControlClient:
+        """The way to the running job, without a process for every question."""
+        job = JobName(self.job_name)
+        return ControlClient(control_place(control_root(self.loaded()), job), job)
+
+    def log(self) -> DecisionLog:
+        """The job's; raises SettingsError before it has one."""
+        where = places_of(self.loaded())
+        return DecisionLog(
+            open_job_store(where, JobName(self.job_name), token=secrets.token_hex, make=False).log
+        )
+
     def reached(self) -> Reached:
         """How far the job has come, by its log; it may be running."""
-        where = places_of(self.loaded())
         try:
-            store = open_job_store(where, JobName(self.job_name), token=secrets.token_hex, make=False)
+            return reached_by(self.log())
         except SettingsError:
             return Reached()
-        return reached_by(DecisionLog(store.log))
 
     def input_ends(self) -> dict[str, int]:
         return partition_ends(self.bootstrap, self.topic_in, self.partitions_in)
