@@ -12,6 +12,7 @@ from processor.cli import (
     doctor,
     explain,
     outbox,
+    probe,
     replay,
     rescale,
     run,
@@ -37,6 +38,7 @@ app.command("run")(run.run)
 app.command("worker")(worker.worker)
 app.command("explain")(explain.explain)
 app.command("status")(status.status)
+app.add_typer(probe.app)
 app.command("stop")(stop.stop)
 app.command("rescale")(rescale.rescale)
 app.add_typer(savepoint.app)

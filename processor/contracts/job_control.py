@@ -27,6 +27,8 @@ class JobStatus:
     uptime_ms: int
     waiting_for: str
     """What holds up checkpoints, such as a sink cluster that cannot be reached (R13); "" when nothing."""
+    turn_age_ms: int | None = None
+    """How long ago the job's thread last turned; None while an attempt begins or ends, and between two."""
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Every other counter of this process by step and name, such as ``records_skipped``."""
     failures: tuple[AttemptFailure, ...] = ()

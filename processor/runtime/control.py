@@ -49,6 +49,8 @@ class Control:
         self._started_ms = clock.monotonic_ms()
         self._asked: deque[Asked] = deque()
         self.attempt: RunningAttempt | None = None
+        self.turned_ms: int | None = None
+        """When the job's thread last turned, on the monotonic clock; None: what it is at has deadlines of its own."""
         self.restarts = 0
         self.failures: tuple[AttemptFailure, ...] = ()
         """Of its attempts, newest first."""
@@ -61,6 +63,7 @@ class Control:
         coordinator = attempt.coordinator if attempt is not None else None
         recovered = attempt.recovered if attempt is not None else None
         counted = self._metrics.snapshot()
+        turned_ms, now_ms = self.turned_ms, self._clock.monotonic_ms()
         return JobStatus(
             job=self._job,
             state=self._state.status.value,
@@ -70,7 +73,8 @@ class Control:
             records_in=counted.total("records_in"),
             records_out=counted.total("records_out"),
             restarts=self.restarts,
-            uptime_ms=self._clock.monotonic_ms() - self._started_ms,
+            uptime_ms=now_ms - self._started_ms,
+            turn_age_ms=None if turned_ms is None else max(0, now_ms - turned_ms),
             waiting_for=", ".join(str(p) for p in coordinator.waiting_for())
             if coordinator is not None
             else "",

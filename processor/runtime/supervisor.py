@@ -167,7 +167,7 @@ class Supervisor:
         except BaseException as error:
             return self._failed(attempt, _as_fenced(error) if attempt.superseded() else error, started_ms)
         finally:
-            self._control.attempt = None
+            self._control.attempt = self._control.turned_ms = None
             self._close(attempt)
 
     def _failed(self, attempt: RunningAttempt, error: BaseException, started_ms: int) -> _Failed:
@@ -229,7 +229,7 @@ class Supervisor:
             ended = attempt.turn()
             if ended is not None:
                 return ended
-            now_ms = clock.monotonic_ms()
+            now_ms = self._control.turned_ms = clock.monotonic_ms()
             if self._stop_deadline_ms is not None and now_ms >= self._stop_deadline_ms:
                 return None
             progress.turn(now_ms)

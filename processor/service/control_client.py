@@ -31,9 +31,13 @@ CONNECT_TIMEOUT_MS: Final = 5_000
 STATUS_TIMEOUT_MS: Final = 5_000
 
 
+class NotRunning(Unavailable):
+    """Nobody listens for the job on this machine."""
+
+
 class ControlClient:
-    """Asks the job of one place. Every call raises Unavailable when no job runs there or it does not answer
-    in time, and ExternalRefusal when the socket belongs to somebody else or does not know the request."""
+    """Asks the job of one place. Every call raises NotRunning when no job runs there, Unavailable when it does not
+    answer in time, and ExternalRefusal when the socket belongs to somebody else or does not know the request."""
 
     def __init__(self, place: ControlPlace, job: JobName) -> None:
         self._place = place
@@ -117,7 +121,7 @@ class ControlClient:
             ) from busy
         except OSError as absent:
             connection.close()
-            raise Unavailable(
+            raise NotRunning(
                 f"job '{self._job}' is not running on this machine: nobody answers at {path}.",
                 remedy="Check the job's name and checkpoint.directory, or start it with 'processor run'.",
             ) from absent

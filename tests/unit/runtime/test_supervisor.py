@@ -356,6 +356,25 @@ def test_a_stop_by_hand_is_answered_with_its_checkpoint(tmp_path):
     assert checkpoints(run)[-1].stop
 
 
+def test_status_says_how_long_ago_the_jobs_thread_turned_while_it_turns(tmp_path):
+    run = JobRun(tmp_path)
+    ages: list[int | None] = []
+
+    def look(control, answer):
+        def taken(outcome):
+            ages.append(control.status().turn_age_ms)
+            control.stop(None, answer)
+
+        control.checkpoint(taken)
+
+    run.ask(look)
+    assert run.run() == 0
+    (age_ms,) = ages
+    assert age_ms is not None
+    assert age_ms >= 0
+    assert run.control.status().turn_age_ms is None, "a job that has ended does not hang"
+
+
 def test_r23_c4_stop_with_savepoint_and_start_from_it(tmp_path):
     run = JobRun(tmp_path / "jobs")
     saved = str(tmp_path / "saved")
