@@ -14,6 +14,7 @@ from processor.errors import SettingsError
 from processor.plan.execution import ExecutionPlan
 from processor.runtime.cluster.joining_pool import JoiningPool
 from processor.runtime.cluster.network_address import network_address
+from processor.runtime.cluster.shared_places import require_shared_places
 from processor.runtime.fingerprint import fingerprint
 from processor.runtime.launch import Launch, worker_processes
 from processor.runtime.local_worker import LocalWorker
@@ -22,7 +23,6 @@ from processor.runtime.worker_pool import WorkerPool
 from processor.runtime.workers import Workers, WorkersParts
 from processor.settings.cluster import WorkersFrom
 from processor.settings.model import Settings
-from processor.storage.places import places_of
 from processor.telemetry.log import Log
 
 
@@ -83,13 +83,7 @@ def _pool(parts: PoolParts) -> Iterator[WorkerPool | None]:
 def _door(parts: PoolParts) -> Iterator[JoiningPool]:
     settings = parts.settings
     cluster = settings.runtime.cluster
-    for place in (places_of(settings).files, places_of(settings).log):
-        if place.directory is not None and not cluster.shared_directory:
-            raise SettingsError(
-                f"checkpoint.directory is {place}, a directory, and workers of other machines do not see it.",
-                remedy="Use an object store (s3://…), or set runtime.cluster.shared_directory where it is one "
-                "directory on all machines.",
-            )
+    require_shared_places(settings, "workers of other machines")
     door = JoiningPool(
         network_address(cluster.listen, "runtime.cluster.listen"),
         settings.runtime.workers,

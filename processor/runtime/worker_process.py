@@ -51,6 +51,7 @@ class WorkerJob:
     settings: Settings
     log: Log
     faults: FaultHook = no_faults
+    leave_s_max: float = LEAVE_S_MAX
 
     @property
     def fingerprint(self) -> str:
@@ -97,7 +98,7 @@ def serve(
         reasons.append(why)
         ended.set()
         host.end()
-        if not left.wait(LEAVE_S_MAX):
+        if not left.wait(job.leave_s_max):
             job.log.error("ended this process: it did not leave an attempt whose coordinator is gone")
             os._exit(EXIT_HANGS)
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from processor.errors import SettingsError
 from processor.runtime.cluster.ray.fleet import Fleet, FleetParts
 from processor.runtime.cluster.ray.member import Member
 from processor.runtime.cluster.ray.nodes import Nodes, Room
 from processor.runtime.cluster.ray.shipped import Shipped
+from processor.runtime.cluster.shared_places import require_shared_places
 from processor.runtime.signals import StopSignals
 from processor.runtime.system import SystemClock
 from processor.settings.model import Settings
-from processor.storage.places import places_of
 from processor.telemetry.log import Log
 
 SECRET_BYTES: Final = 32
@@ -26,13 +25,7 @@ def run_on_ray(shipped: Shipped, settings: Settings, log: Log) -> int:
     Raises SettingsError and Unavailable for a cluster that cannot be used.
     """
     cluster = settings.runtime.cluster
-    for place in (places_of(settings).files, places_of(settings).log):
-        if place.directory is not None and not cluster.shared_directory:
-            raise SettingsError(
-                f"checkpoint.directory is {place}, a directory, and the nodes of a Ray cluster do not see it.",
-                remedy="Use an object store (s3://…), or set runtime.cluster.shared_directory where it is one "
-                "directory on all nodes.",
-            )
+    require_shared_places(settings, "the nodes of a Ray cluster")
     # Settings with a secret of their own, or certificates, name files that are on the nodes.
     own = cluster.secret_file is not None or cluster.certificate_file is not None
     secret = "" if own else secrets.token_hex(SECRET_BYTES)
