@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +12,19 @@ import pytest
 from connectors.kafka.dev_server import free_ports
 from examples.job_process import JobProcess
 from processor.channels.credentials import SECRET_CHARS_MIN
+from processor.ids import JobName
+from processor.storage.decision_log import DecisionLog
+from processor.storage.job_store import open_job_store
+from processor.storage.places import places_of
 from tests.integration.scenario import REACH_TIMEOUT_S, STOP_TIMEOUT_S, Feeder, Scenario
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+pytestmark = pytest.mark.kafka
 
 WORKERS = 2
 FEED_PAUSE_S = 0.2
+RESCALED = (1, 4, 3)
+"""Fewer subtasks than workers, and more."""
 
 
 class Cluster:
@@ -63,6 +70,24 @@ class Cluster:
 
         wait_until(published, REACH_TIMEOUT_S, f"it goes on; it said:\n{self.coordinator.said()}")
 
+    def parallelism(self) -> int:
+        """Subtasks of every step, in the newest decided checkpoint."""
+        places, name = places_of(self.scenario.loaded()), JobName(self.scenario.job_name)
+        log = DecisionLog(open_job_store(places, name, token=secrets.token_hex, make=False).log)
+        newest = log.read_all().newest()
+        assert newest is not None
+        (number,) = set(Counter(entry.subtask.chain for entry in newest.subtasks).values())
+        return number
+
+    def finish(self) -> None:
+        """Everything comes out, all processes end by themselves, the audit passes."""
+        self.scenario.drain(self.coordinator)
+        assert self.coordinator.stop(STOP_TIMEOUT_S) == 0, self.coordinator.said()
+        for worker in self.workers:
+            assert worker.stop(STOP_TIMEOUT_S) == 0, worker.said()
+        for report in self.scenario.audit():
+            assert report.passed, report.text()
+
 
 @pytest.fixture
 def cluster(kafka: str, tmp_path: Path) -> Iterator[Cluster]:
@@ -72,6 +97,7 @@ def cluster(kafka: str, tmp_path: Path) -> Iterator[Cluster]:
     made.kill()
 
 
+@pytest.mark.kill
 def test_r01_r21_workers_and_coordinator_are_killed_and_nothing_is_lost_or_doubled(cluster: Cluster):
     scenario = cluster.scenario
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=FEED_PAUSE_S)
@@ -90,9 +116,25 @@ def test_r01_r21_workers_and_coordinator_are_killed_and_nothing_is_lost_or_doubl
     assert [worker.exit_code() for worker in cluster.workers] == [None] * 3, "they have come by themselves"
     assert scenario.reached().attempts > attempts
     feeder.stop()
-    scenario.drain(cluster.coordinator)
-    assert cluster.coordinator.stop(STOP_TIMEOUT_S) == 0, cluster.coordinator.said()
-    for worker in cluster.workers:
-        assert worker.stop(STOP_TIMEOUT_S) == 0, worker.said()
-    for report in scenario.audit():
-        assert report.passed, report.text()
+    cluster.finish()
+
+
+def test_d05_workers_that_come_are_rescaled_under_load_and_a_spare_one_takes_part_as_it_is_then(
+    cluster: Cluster,
+):
+    scenario = cluster.scenario
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=2, pause_s=FEED_PAUSE_S)
+    feeder.start()
+    cluster.start()
+    for parallelism in RESCALED:
+        said = scenario.command("rescale", "--parallelism", str(parallelism), about=scenario.job_name)
+        assert said.code == 0, said
+    assert scenario.status()["restarts"] == 0
+    assert cluster.parallelism() == RESCALED[-1]
+    left = next(worker for worker in cluster.workers if "joined the coordinator" in worker.said())
+    assert left.stop(STOP_TIMEOUT_S) == 0, left.said()
+    cluster.goes_on()
+    assert scenario.status()["restarts"] > 0
+    assert cluster.parallelism() == RESCALED[-1], "an attempt after a failure has what was asked for"
+    feeder.stop()
+    cluster.finish()

@@ -1,6 +1,6 @@
 """A worker process that joins and then hangs: whoever tells it to release an attempt, it never does.
 
-    python -m tests.unit.runtime.hanging_worker ADDRESS FOLDER SECRET
+python -m tests.unit.runtime.hanging_worker ADDRESS FOLDER SECRET
 """
 
 from __future__ import annotations
