@@ -284,6 +284,10 @@ class RunningAttempt:
         else:
             driver.request(kind, savepoint, answer, native=native)
 
+    def grown(self, now_ms: int) -> bool:
+        """Whether more workers are there than the attempt has."""
+        return self._deployed and self._workers is not None and self._workers.grown(now_ms)
+
     def wait_visible(self) -> bool:
         """Before the job ends: whether its last output can be read (R17)."""
         return self._workers is None or self._workers.wait_visible(VISIBLE_TIMEOUT_MS)

@@ -76,6 +76,9 @@ class LocalWorker:
     def turn(self) -> bool:
         return self._worker is not None and self._worker.step()
 
+    def grown(self, now_ms: int) -> bool:
+        return False
+
     def next_processing_time_ms(self) -> int | None:
         return None if self._worker is None else self._worker.next_processing_time_ms()
 

@@ -55,6 +55,7 @@ class RemoteWorkers:
         self._clock = parts.around.clock
         pool.wakes(parts.around.executor.wake)
         runtime = parts.around.settings.runtime
+        self._cluster = runtime.cluster
         self._start_ms_max = runtime.worker_start_timeout
         self._liveness = Liveness(
             LivenessPolicy(
@@ -69,6 +70,10 @@ class RemoteWorkers:
         self._deployed: set[WorkerId] = set()
         self._released: set[WorkerId] = set()
         self._visible: dict[WorkerId, bool] = {}
+        self._grown_since_ms: int | None = None
+        """Since when there have been workers that do not take part."""
+        self._missing_until_ms: int | None = None
+        """When one in the place of such a worker that has gone may come."""
         self._report = parts.report
         self._failed: Callable[[BaseException], None] = self._raise
 
@@ -79,11 +84,11 @@ class RemoteWorkers:
         self._hear()  # of what has ended since the attempt before
         pool.start_missing()
         self._starting = True
-        deadline_ms = self._clock.monotonic_ms() + self._start_ms_max
-        while len(joined := pool.joined()) < len(pool.workers):
+        begun_ms = self._clock.monotonic_ms()
+        while not self._enough(len(joined := pool.joined()), self._clock.monotonic_ms() - begun_ms):
             if self._parts.stop_asked():
                 raise Unavailable("asked to stop while workers were still starting")
-            if self._clock.monotonic_ms() >= deadline_ms:
+            if self._clock.monotonic_ms() - begun_ms >= self._start_ms_max:
                 missing = ", ".join(str(worker) for worker in pool.workers if worker not in joined)
                 raise Unavailable(
                     f"these workers did not start within {self._start_ms_max} ms: {missing}.",
@@ -100,7 +105,16 @@ class RemoteWorkers:
                         remedy="Stop the job and start it again: it has changed since it was started.",
                     ),
                 )
+        if len(joined) < len(pool.workers):
+            self._log.info("goes on without all workers", workers=len(joined), of=len(pool.workers))
         return {worker: said.address for worker, said in joined.items()}
+
+    def _enough(self, there: int, waited_ms: int) -> bool:
+        """Whether the attempt can begin with so many workers. Subtasks are dealt out to those that take part, so
+        fewer are as good, only slower; but who comes at once is not to find the job begun."""
+        everybody = len(self._pool.workers)
+        fewest = self._cluster.workers_min or everybody
+        return there == everybody or (there >= fewest and waited_ms >= self._cluster.worker_wait)
 
     def deploy(self, deploy: Deploy) -> None:
         self._deploy = deploy
@@ -128,9 +142,25 @@ class RemoteWorkers:
 
     def tick(self, now_ms: int) -> None:
         self._look(now_ms)
+        if self._missing_until_ms is not None and now_ms >= self._missing_until_ms:
+            self._missing_until_ms = None
+            self._pool.start_missing()
 
     def turn(self) -> bool:
         return self._hear()
+
+    def grown(self, now_ms: int) -> bool:
+        deploy = self._deploy
+        assert deploy is not None
+        if not self._pool.joined().keys() - deploy.addresses.keys():
+            self._grown_since_ms = None
+            return False
+        if self._grown_since_ms is None:
+            self._grown_since_ms = now_ms
+        if now_ms - self._grown_since_ms < self._cluster.worker_wait:
+            return False
+        self._grown_since_ms = now_ms  # said again after as long, should nothing have come of it
+        return True
 
     def next_processing_time_ms(self) -> int | None:
         return None
@@ -224,6 +254,10 @@ class RemoteWorkers:
     def _gone(self, worker: WorkerId, event: Gone) -> None:
         self._liveness.forget(worker)
         if not self._starting:
+            return
+        if self._deploy is not None and worker not in self._deploy.addresses:
+            # It took no part, and another may come in its place; not at once, for it may have ended at its start.
+            self._missing_until_ms = self._clock.monotonic_ms() + self._cluster.worker_wait
             return
         if self._deploy is None and event.exit_code in _NEVER_BETTER:
             raise _of(

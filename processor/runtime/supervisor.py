@@ -230,6 +230,9 @@ class Supervisor:
             if ended is not None:
                 return ended
             now_ms = self._control.turned_ms = clock.monotonic_ms()
+            if self._state.status is JobStatus.RUNNING and attempt.grown(now_ms):
+                self._say.info("more workers have come: the job is dealt out to all of them")
+                self._ask_stop(attempt, _DEAL_OUT)
             if self._stop_deadline_ms is not None and now_ms >= self._stop_deadline_ms:
                 return None
             progress.turn(now_ms)
@@ -250,9 +253,11 @@ class Supervisor:
             asked.answer(Outcome(refused="the job is stopping already"))
             return
         rescaling = None
-        if asked.parallelism is not None:
+        if asked.kind is CheckpointKind.RESCALE:
+            layout = self._parts.layout
             try:
-                layout = self._parts.layout.rescaled(asked.parallelism)
+                if asked.parallelism is not None:
+                    layout = layout.rescaled(asked.parallelism)
             except JobError as error:
                 asked.answer(Outcome(refused=str(error)))
                 return
@@ -331,3 +336,6 @@ _STOPPING: Mapping[CheckpointKind, str] = {
 
 _STOP = Asked(kind=CheckpointKind.STOP, answer=_nobody)
 """What a signal asks for."""
+
+_DEAL_OUT = Asked(kind=CheckpointKind.RESCALE, answer=_nobody)
+"""At the parallelism it has, for other workers."""

@@ -20,7 +20,7 @@ class Workers(Protocol):
 
     def addresses(self) -> dict[WorkerId, str]:
         """Every worker that takes part, and where others connect with it. May wait for those that are starting;
-        raises Unavailable when they do not come."""
+        raises Unavailable when too few come."""
         ...
 
     def deploy(self, deploy: Deploy) -> None:
@@ -37,6 +37,10 @@ class Workers(Protocol):
 
     def turn(self) -> bool:
         """What there is to do in this thread; True when anything was done."""
+        ...
+
+    def grown(self, now_ms: int) -> bool:
+        """Whether more workers are there than take part, and have been for a while. ``now_ms`` is monotonic."""
         ...
 
     def next_processing_time_ms(self) -> int | None:

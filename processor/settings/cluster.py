@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from processor.settings.section import Section
+from processor.settings.units import Duration, at_least_ms
 
 
 class WorkersFrom(StrEnum):
@@ -56,6 +58,18 @@ class ClusterSettings(Section):
         description="processes: the coordinator starts them on its own machine. joining: they come by themselves, as "
         "'processor worker --coordinator' started by Kubernetes or by hand; runtime.workers is how many are waited "
         "for. ray: coordinator and workers are started on the nodes of a Ray cluster (section ray).",
+    )
+    workers_min: int | None = Field(
+        default=None,
+        ge=1,
+        description="Fewest workers with which the job runs when the others have not come within worker_wait: the "
+        "workers there are share all of it. Those that come later take part after one more checkpoint. By default "
+        "all of runtime.workers are waited for.",
+    )
+    worker_wait: Annotated[Duration, at_least_ms(1)] = Field(
+        default=10_000,
+        description="With workers_min: how long others are waited for at a start, and how long those that come later "
+        "have to stay before the job is dealt out anew.",
     )
     listen: str = Field(
         default="tcp:127.0.0.1:0",

@@ -280,6 +280,11 @@ class RuntimeSettings(Section):
                 f"hang_timeout {duration_text(self.hang_timeout)} is not longer than heartbeat_timeout "
                 f"{duration_text(self.heartbeat_timeout)}: one that was stopped for a moment would count as hanging"
             )
+        if self.cluster.workers_min is not None and self.cluster.workers_min > self.workers:
+            raise ValueError(
+                f"cluster.workers_min {self.cluster.workers_min} is more than workers {self.workers}: so many never "
+                "come"
+            )
         return self
 
     @property

@@ -11,6 +11,7 @@ from processor.contracts.simulated import SimulatedSystem
 from processor.ids import JobName, SplitId, StepName
 from processor.plan.graph import JobGraph, Step
 from processor.runtime.start_options import StartOptions
+from processor.settings.cluster import ClusterSettings
 from processor.settings.location import local
 from processor.settings.model import CheckpointSettings, RuntimeSettings, Settings, StateBackendName
 from processor.settings.restart import RestartSettings, RestartStrategyName
@@ -47,6 +48,9 @@ FEED_MS_MIN: Final = 2_000
 
 WORKERS_AGAIN: Final = (1, 2, 3)
 """With how many workers a job is started again that had several."""
+
+GOES_ON_WITH_FEWER: Final = 0.4
+"""Of the runs with several workers."""
 
 BURSTS: Final = (0, 0, 3, 8)
 """In how many bursts records come; 0: each by itself."""
@@ -342,7 +346,7 @@ class Simulation:
         plugins: dict[str, Any] = {name: system.settings for name, system in self.systems.items()}
         return Settings(checkpoint=checkpoint, runtime=runtime, plugins=plugins)
 
-    def _of_workers(self) -> dict[str, int]:
+    def _of_workers(self) -> dict[str, Any]:
         chance = self.world.chance("settings of workers")
         return {
             "heartbeat_interval": chance.choice((100, 400)),
@@ -350,7 +354,17 @@ class Simulation:
             "hang_timeout": 8_000,
             "worker_start_timeout": 10_000,
             "channel_bytes_max": chance.choice((1, 300, 2_000)),
+            "cluster": self._of_fewer_workers(),
         }
+
+    def _of_fewer_workers(self) -> ClusterSettings:
+        """In some runs the job goes on without a worker that has not come yet, which takes part later."""
+        chance = self.world.chance("settings of fewer workers")
+        if chance.random() >= GOES_ON_WITH_FEWER:
+            return ClusterSettings()
+        return ClusterSettings().model_copy(
+            update={"workers_min": 1, "worker_wait": chance.choice((10, 50, 300))}
+        )
 
     def _restart(self, attempts: int, delay_ms: int) -> RestartSettings:
         strategy = self.world.chance("settings of restarts").choice(

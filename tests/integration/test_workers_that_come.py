@@ -30,12 +30,12 @@ RESCALED = (1, 4, 3)
 class Cluster:
     """A coordinator, and more workers than it needs, each a process that the test starts."""
 
-    def __init__(self, scenario: Scenario, workers: int) -> None:
+    def __init__(self, scenario: Scenario, workers: int, wanted: int = WORKERS) -> None:
         secret = scenario.folder / "secret"
         secret.write_text(secrets.token_hex(SECRET_CHARS_MIN))
         self.scenario = scenario.with_settings(
             {
-                "runtime.workers": str(WORKERS),
+                "runtime.workers": str(wanted),
                 "runtime.cluster.workers": "joining",
                 "runtime.cluster.listen": f"tcp:127.0.0.1:{free_ports(1)[0]}",
                 "runtime.cluster.shared_directory": "true",
@@ -138,3 +138,45 @@ def test_d05_workers_that_come_are_rescaled_under_load_and_a_spare_one_takes_par
     assert cluster.parallelism() == RESCALED[-1], "an attempt after a failure has what was asked for"
     feeder.stop()
     cluster.finish()
+
+
+FEWER_WILL_DO = {
+    "runtime.cluster.workers_min": "1",
+    "runtime.cluster.worker_wait": "500ms",
+    "runtime.restart.attempts": "100",
+}
+
+
+def test_d05_g4_a_job_runs_on_the_workers_there_are(kafka: str, tmp_path: Path):
+    """One of three, then all of them, then one again; and three are more than there is work for."""
+    scenario = Scenario.make(kafka, tmp_path, job="count", parallelism=2, settings=FEWER_WILL_DO)
+    cluster = Cluster(scenario, 3, wanted=3)
+    scenario = cluster.scenario
+    first, *others = cluster.workers
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=2 * FEED_PAUSE_S)
+    try:
+        feeder.start()
+        first.start()
+        scenario.start(cluster.coordinator, "coordinator")
+        cluster.goes_on()
+        attempts = scenario.reached().attempts
+        for worker in others:
+            worker.start()
+        wait_until(lambda: scenario.reached().attempts > attempts, REACH_TIMEOUT_S, "it is dealt out anew")
+        cluster.goes_on()
+        for worker in others:
+            worker.kill()
+        attempts = scenario.reached().attempts
+        wait_until(lambda: scenario.reached().attempts > attempts, REACH_TIMEOUT_S, "it misses them")
+        cluster.goes_on()
+        feeder.stop()
+        scenario.drain(cluster.coordinator)
+        assert cluster.coordinator.stop(STOP_TIMEOUT_S) == 0, cluster.coordinator.said()
+        assert first.stop(STOP_TIMEOUT_S) == 0, first.said()
+    finally:
+        cluster.kill()
+    said = (scenario.folder / "coordinator.log").read_text()
+    assert "more workers have come" in said
+    assert said.count("goes on without all workers") >= 2
+    for report in scenario.audit():
+        assert report.passed, report.text()

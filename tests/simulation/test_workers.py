@@ -109,6 +109,17 @@ def test_r12_workers_that_outlive_their_coordinator_publish_and_nothing_is_doubl
     assert met["a worker without its coordinator passes commit-sent-answer-not-seen"]
 
 
+def test_d05_a_job_that_goes_on_with_fewer_workers_takes_in_those_that_come_later():
+    seeds = range(1, 13)
+    results = [
+        run_seed(case_of(seed, "count"), seed, BETWEEN_WORKERS, workers=3, keep_trace=True) for seed in seeds
+    ]
+    of(results)
+    told = "\n".join(line for result in results for line in result.trace)
+    for what in ("goes on without all workers", "more workers have come", "info: rescaled"):
+        assert what in told, what
+
+
 @pytest.mark.parametrize("job", JOBS_OF_SEVERAL_SHAPES)
 def test_jobs_of_every_shape_in_three_workers(job: str):
     result = run(1, job=job, level="none", workers=3)

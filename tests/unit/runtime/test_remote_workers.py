@@ -30,6 +30,7 @@ from processor.runtime.failure_form import failure_of
 from processor.runtime.remote_workers import RELEASE_MS_MAX, RemoteWorkers
 from processor.runtime.worker_pool import Gone, WorkerEvent
 from processor.runtime.workers import WorkersParts
+from processor.settings.cluster import ClusterSettings
 from processor.settings.model import RuntimeSettings, Settings
 from processor.telemetry.log import get_log
 from processor.telemetry.metrics import Metrics
@@ -39,6 +40,7 @@ from tests.unit.storage.entries_made import checkpoint
 ATTEMPT = Attempt(4)
 ONE, TWO = WorkerId(0), WorkerId(1)
 SAME = "the same layout"
+WAIT_MS = 2_000
 RUNTIME = RuntimeSettings(workers=2, heartbeat_interval="100ms", heartbeat_timeout="1s", hang_timeout="10s")
 
 
@@ -104,7 +106,8 @@ class Pool:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, *, workers_min: int | None = None) -> None:
+        self.workers_min = workers_min
         self.clock = SetClock()
         self.pool = Pool(self.clock)
         self.reports: list[Any] = []
@@ -127,6 +130,14 @@ class Bench:
             SAME,
             get_log("test"),
         )
+
+    def running_alone(self) -> Bench:
+        """With one worker of two, while the other has not come."""
+        self.pool.then((ONE, joined(ONE)))
+        addresses = self.workers.addresses()
+        self.pool.then((ONE, Deployed(attempt=ATTEMPT)))
+        self.workers.deploy(replace(self.deploy(), addresses=addresses))
+        return self
 
     def started(self) -> Bench:
         self.pool.then((ONE, joined(ONE)), (TWO, joined(TWO)))
@@ -165,7 +176,8 @@ class _Publishers:
 
 class _Around:
     def __init__(self, bench: Bench) -> None:
-        self.settings = replace(Settings(), runtime=RUNTIME)
+        cluster = ClusterSettings(workers_min=bench.workers_min, worker_wait=f"{WAIT_MS}ms")
+        self.settings = replace(Settings(), runtime=RUNTIME.model_copy(update={"cluster": cluster}))
         self.clock = bench.clock
         self.metrics = bench.metrics
         self.executor = _Executor()
@@ -221,6 +233,62 @@ def test_r21_a_worker_of_another_version_of_the_job_is_refused():
     bench.pool.then((ONE, joined(ONE)), (TWO, joined(TWO, process=8, fingerprint="another")))
     with pytest.raises(JobError, match=r"worker 1 \(process 8\) has another version"):
         bench.workers.addresses()
+
+
+def test_d05_where_fewer_will_do_the_others_are_waited_for_only_so_long():
+    bench = Bench(workers_min=1)
+    bench.pool.then((ONE, joined(ONE)))
+    begun_ms = bench.clock.now_ms
+    assert bench.workers.addresses() == {ONE: "unix:/0"}
+    assert WAIT_MS <= bench.clock.now_ms - begun_ms < 2 * WAIT_MS
+
+
+def test_d05_where_fewer_will_do_nobody_waits_once_all_are_there():
+    bench = Bench(workers_min=1)
+    begun_ms = bench.clock.now_ms
+    assert bench.started().clock.now_ms - begun_ms < WAIT_MS
+
+
+def test_d05_fewer_than_the_fewest_will_not_do():
+    bench = Bench(workers_min=1)
+    with pytest.raises(Unavailable, match=r"did not start within 60000 ms: 0, 1\."):
+        bench.workers.addresses()
+
+
+def test_d05_workers_that_come_later_are_told_of_when_they_have_stayed():
+    bench = Bench(workers_min=1).running_alone()
+    now_ms = bench.clock.now_ms
+    assert not bench.workers.grown(now_ms)
+    bench.hear((TWO, joined(TWO)))
+    assert not bench.workers.grown(now_ms)
+    assert not bench.workers.grown(now_ms + WAIT_MS - 1)
+    assert bench.workers.grown(now_ms + WAIT_MS)
+    assert not bench.workers.grown(now_ms + WAIT_MS + 1), "not all the time"
+    assert bench.workers.grown(now_ms + 2 * WAIT_MS), "but again, when nothing has come of it"
+
+
+def test_d05_one_that_comes_and_goes_takes_no_part_and_fails_nothing():
+    bench = Bench(workers_min=1).running_alone()
+    now_ms, started = bench.clock.now_ms, bench.pool.started
+    bench.hear((TWO, joined(TWO)))
+    assert not bench.workers.grown(now_ms)
+    bench.hear((TWO, Gone(why="it went")))
+    assert bench.failures == []
+    bench.workers.tick(now_ms + WAIT_MS - 1)
+    assert bench.pool.started == started
+    bench.workers.tick(now_ms + WAIT_MS)
+    assert bench.pool.started == started + 1, "another may come in its place"
+    assert not bench.workers.grown(now_ms + WAIT_MS)
+    bench.hear((TWO, joined(TWO, process=9)))
+    assert not bench.workers.grown(now_ms + WAIT_MS), "another one has to stay, too"
+    bench.workers.release()
+    assert bench.pool.told(Release) == [ONE]
+
+
+def test_d05_whoever_takes_part_and_goes_fails_the_attempt():
+    bench = Bench(workers_min=1).running_alone()
+    bench.hear((ONE, Gone(why="killed")))
+    assert [type(failure) for failure in bench.failures] == [AttemptFailed]
 
 
 def test_somebody_who_wants_to_stop_does_not_wait_for_workers():
