@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,8 @@ from examples.job_process import PROJECT
 FOLDER: Final = PROJECT / "docker" / "kubernetes"
 KUSTOMIZATION: Final = FOLDER / "kustomization.yaml"
 SETTINGS: Final = FOLDER / "settings.yaml"
+
+EXECUTED: Final = "exec processor "
 
 Manifest = Mapping[str, Any]
 
@@ -72,11 +75,15 @@ class Container:
     def executed(self, command: Sequence[str]) -> list[str]:
         """The arguments of ``processor`` as a probe or a hook calls it: through a shell, for its variables."""
         assert command[:2] == ["sh", "-c"]
-        words = shlex.split(command[2])
-        assert words[:2] == ["exec", "processor"], "a shell in between would not hand signals on"
-        return [
-            self.environment[word.removeprefix("$")] if word.startswith("$") else word for word in words[2:]
-        ]
+        assert command[2].startswith(EXECUTED), "a shell in between would not hand signals on"
+        told = subprocess.run(
+            ["sh", "-c", command[2].replace(EXECUTED, r"printf '%s\0' ", 1)],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        return told.stdout.split("\0")[:-1]
 
     def probe(self, name: str) -> list[str]:
         """Of ``readinessProbe`` or ``livenessProbe``."""

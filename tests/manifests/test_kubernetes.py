@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,9 @@ def test_there_is_one_coordinator_and_workers_find_it_before_it_is_ready():
 def test_a_pod_is_not_ended_before_its_job_has_stopped():
     coordinator = container("coordinator")
     stop = parsed(coordinator.pre_stop)
-    assert stop["savepoint"] == literals()["SAVEPOINTS"]
+    below, _, name = str(stop["savepoint"]).rpartition("/")
+    assert below == literals()["SAVEPOINTS"]
+    assert re.fullmatch(r"\d{8}T\d{6}Z", name), "each stop has a place of its own"
     needed_ms = timeout_ms(stop["timeout"]) + settings().runtime.grace_period + END_MS
     assert coordinator.pod["terminationGracePeriodSeconds"] * 1_000 >= needed_ms
 
