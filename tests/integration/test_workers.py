@@ -145,6 +145,16 @@ def test_case_19_more_and_more_workers_restore_a_large_state(kafka: str, tmp_pat
     assert int(reports[0].figure("1", "found")) == LARGE_STATE + again
 
 
+def test_d05_more_workers_than_partitions_and_than_subtasks_do_no_harm(kafka: str, tmp_path: Path) -> None:
+    scenario = workers(kafka, tmp_path, 3, parallelism=2, partitions_in=1)
+    scenario.put([b'{"p":0,"s":%d,"k":%d}' % (n, n % 50) for n in range(1_000)])
+    with scenario.running() as process:
+        assert len(worker_processes(process)) == 3
+        scenario.drain(process)
+        assert scenario.status()["restarts"] == 0
+    audited(scenario)
+
+
 def test_case_24_a_hand_over_of_state_on_disk_is_one_and_has_a_bound(kafka: str, tmp_path: Path) -> None:
     """Publishing is slow: transactions of few rows."""
     scenario = workers(kafka, tmp_path, 2, backend="rocksdb").with_settings(
