@@ -24,8 +24,6 @@ class SendingFigures:
     channel: ChannelId
     in_flight_bytes: int
     """Sent, and not yet taken by the consumer as far as this worker knows."""
-    held: int
-    """How often the producer has been told to wait since the attempt began: back-pressure of its consumer."""
 
 
 class Exchange:
@@ -77,9 +75,7 @@ class Exchange:
     def figures(self) -> tuple[SendingFigures, ...]:
         """Of every channel to another worker, by worker and channel."""
         return tuple(
-            SendingFigures(
-                peer=worker, channel=channel, in_flight_bytes=sender.in_flight_bytes, held=sender.held
-            )
+            SendingFigures(peer=worker, channel=channel, in_flight_bytes=sender.in_flight_bytes)
             for worker, peer in self._peers.items()
             for channel, sender in sorted(peer.senders.items())
         )

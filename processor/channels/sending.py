@@ -32,8 +32,6 @@ class SendingChannel:
         self._send = send
         self._sequence = 0
         self._credits = 0
-        self.held = 0
-        """How often the producer was told to wait."""
 
     @property
     def in_flight_bytes(self) -> int:
@@ -41,10 +39,7 @@ class SendingChannel:
         return self._window.in_flight_bytes
 
     def ready(self) -> bool:
-        if self._window.open():
-            return True
-        self.held += 1
-        return False
+        return self._window.open()
 
     def send(self, element: Element) -> None:
         """Raises UserCodeError for values that are not of the type that the job names."""

@@ -55,8 +55,9 @@ def status_text(now: JobStatus) -> str:
     ]
     if now.waiting_for:
         rows.append(("waiting for", now.waiting_for))
-    for step, counters in now.counters.items():
-        rows += [(f"{step or 'job'}: {name.replace('_', ' ')}", f"{n:,}") for name, n in counters.items()]
+    for step in sorted({*now.counters, *now.gauges}):
+        figures = {**now.counters.get(step, {}), **now.gauges.get(step, {})}
+        rows += [(f"{step or 'job'}: {name.replace('_', ' ')}", f"{n:,.0f}") for name, n in figures.items()]
     told = ["\n".join(aligned(rows))]
     if now.failures:
         told.append("\n".join(_failures(now.failures)))

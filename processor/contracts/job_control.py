@@ -31,6 +31,8 @@ class JobStatus:
     """How long ago the job's thread last turned; None while an attempt begins or ends, and between two."""
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Every other counter of this process by step and name, such as ``records_skipped``."""
+    gauges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What is measured now, by step and name, such as ``back_pressure_percent``."""
     failures: tuple[AttemptFailure, ...] = ()
     """Of its attempts in this process, newest first; those of long ago are forgotten."""
 

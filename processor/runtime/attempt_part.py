@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Final
 
 from processor.channels.exchange import Exchange
 from processor.contracts.peers import Peers
 from processor.fault_points import FaultPoint
-from processor.ids import Attempt, PublisherId, WorkerId
+from processor.ids import Attempt, PublisherId, StepName, WorkerId
 from processor.plan.chaining import plan as lay_out
 from processor.plan.graph import JobGraph
 from processor.plan.placement import Placement
@@ -21,6 +23,12 @@ from processor.runtime.deployment import Deployment
 from processor.runtime.worker import TICK_MS, Worker, idle_ms
 
 VISIBLE_LANE = "visible"
+
+IN_FLIGHT_BYTES: Final = "in_flight_bytes"
+"""Gauge of a chain, by the name of its first step: sent to other workers, and not yet taken there."""
+
+MEASURE_MS: Final = 500
+"""Between two looks at what is in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +52,7 @@ class AttemptPart:
         self._worker: Worker | None = None
         self._exchange: Exchange | None = None
         self._failure: BaseException | None = None
-        self._next_tick_ms = 0
+        self._next_tick_ms = self._next_measure_ms = 0
         self._plan = lay_out(parts.graph, deploy.parallelism)
         self._placement = Placement(self._plan, tuple(deploy.addresses))
         self._resources = AttemptResources(self._plan, parts)
@@ -74,6 +82,9 @@ class AttemptPart:
         if now_ms >= self._next_tick_ms:
             self._next_tick_ms = now_ms + TICK_MS
             worker.tick(now_ms)
+            if now_ms >= self._next_measure_ms:
+                self._next_measure_ms = now_ms + MEASURE_MS
+                self._measure(exchange)
         worked = worker.step() or worked
         worked = exchange.turn() or worked
         if self._failure is not None:
@@ -107,7 +118,17 @@ class AttemptPart:
 
     def close(self) -> None:
         """Free everything; also after a failure half-way. What failed in closing is raised last."""
+        if self._exchange is not None:
+            self._measure(self._exchange, over=True)
         self._resources.close()
+
+    def _measure(self, exchange: Exchange, *, over: bool = False) -> None:
+        in_flight: Counter[StepName] = Counter()
+        for figure in exchange.figures():
+            producer = self._plan.channels[figure.channel.edge].producer
+            in_flight[producer] += 0 if over else figure.in_flight_bytes
+        for step, total_bytes in in_flight.items():
+            self._parts.metrics.set(step, IN_FLIGHT_BYTES, total_bytes)
 
     def _build_when_connected(self) -> None:
         connections = self._parts.peers.connected()

@@ -79,6 +79,7 @@ class Control:
             if coordinator is not None
             else "",
             counters=counted.by_step(but=("records_in", "records_out")),
+            gauges=counted.gauges_by_step(),
             failures=self.failures,
         )
 

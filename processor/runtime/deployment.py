@@ -35,6 +35,7 @@ from processor.runtime.restoring import (
 from processor.settings.model import Settings
 from processor.storage.layout import file_prefix
 from processor.storage.outbox_files import OutboxFiles
+from processor.task.back_pressure import BackPressure
 from processor.task.channel_intake import ChannelIntake
 from processor.task.in_flight import InFlightFiles
 from processor.task.input_gate import InputChannel, InputGate
@@ -151,6 +152,7 @@ class Deployment:
                 restored=self._deploy.entry.checkpoint,
                 chain=runner,
                 outputs=OutputGate(outputs),
+                back_pressure=BackPressure(around.metrics.counter_of(chain.name)),
                 executor=around.executor,
                 report=self._report,
                 clock=clock,

@@ -1,9 +1,15 @@
-"""Tells from time to time how far a job has come."""
+"""Tells from time to time how far a job has come, and what holds it up."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from processor.runtime.attempt import AttemptParts, RunningAttempt
-from processor.telemetry.progress import ProgressPicture, progress_line, worth_saying
+from processor.task.back_pressure import BACK_PRESSURED_MS
+from processor.telemetry.progress import ProgressPicture, back_pressure, progress_line, worth_saying
+
+BACK_PRESSURE_PERCENT: Final = "back_pressure_percent"
+"""Gauge of a chain, by the name of its first step: of the time since the line of progress before."""
 
 
 class ProgressTeller:
@@ -21,6 +27,8 @@ class ProgressTeller:
         if now_ms - self._before.taken_ms < self._interval_ms:
             return
         now = self._picture(now_ms)
+        for step, percent in back_pressure(self._before, now).items():
+            self._parts.metrics.set(step, BACK_PRESSURE_PERCENT, percent)
         if worth_saying(self._before, now):
             self._parts.say.info(progress_line(self._before, now))
         self._before = now
@@ -39,4 +47,8 @@ class ProgressTeller:
             waiting_for=", ".join(str(p) for p in coordinator.waiting_for())
             if coordinator is not None
             else "",
+            back_pressured_ms={
+                chain.name: counted.count(chain.name, BACK_PRESSURED_MS) / chain.parallelism
+                for chain in self._parts.plan.chains.values()
+            },
         )

@@ -304,7 +304,8 @@ class LogSettings(Section):
         description="debug also prints the tracebacks of errors that are otherwise told in a sentence.",
     )
     progress_interval: Annotated[Duration, at_least_ms(100)] = Field(
-        default=5_000, description="How often the log says how far the job has come."
+        default=5_000,
+        description="How often the log says how far the job has come; back-pressure is measured over the same time.",
     )
 
 

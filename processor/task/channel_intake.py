@@ -40,6 +40,7 @@ class ChannelIntake:
         self._gate = gate
         self._chain = subtask.parts.chain
         self._outputs = subtask.parts.outputs
+        self._back_pressure = subtask.parts.back_pressure
         self._clock = subtask.parts.clock
 
     def step(self, *, pressed: bool) -> bool:
@@ -48,7 +49,9 @@ class ChannelIntake:
         event: GateEvent | None = self._gate.overtake(now_ms)
         if event is None:
             if not self._outputs.ready():
+                self._back_pressure.full(now_ms)
                 return False
+            self._back_pressure.open(now_ms)
             event = self._gate.next(now_ms)
         match event:
             case None:

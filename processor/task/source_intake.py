@@ -110,11 +110,14 @@ class SourceIntake:
             return False
         if pressed or not self._parts.outputs.ready():
             self._held = True
+            self._parts.back_pressure.full(self._parts.clock.monotonic_ms())
             return False
         if self._held:
             self._held = False
+            now_ms = self._parts.clock.monotonic_ms()
+            self._parts.back_pressure.open(now_ms)
             if self._event_time is not None:
-                self._event_time.watermarks.resumed(self._parts.clock.monotonic_ms())
+                self._event_time.watermarks.resumed(now_ms)
         self._parts.faults(FaultPoint.POLL_BEFORE_PROCESS)
         polled = self._reader.poll(self._records_max, 0)
         self._look_for_backlog(bool(polled))

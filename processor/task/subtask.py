@@ -28,6 +28,7 @@ from processor.protocol.messages import (
 )
 from processor.protocol.subtask_checkpoint import SubtaskCheckpoint
 from processor.records.elements import MAX_TIME_MS, Barrier, EndOfInput, Watermark
+from processor.task.back_pressure import BackPressure
 from processor.task.in_flight import ChannelSnapshot, nothing_in_flight
 from processor.task.output_gate import OutputGate
 from processor.task.processing_clock import ProcessingClock
@@ -44,6 +45,7 @@ class SubtaskParts:
     """A decided checkpoint, whose files a store on disk goes on with (R22)."""
     chain: ChainRunner
     outputs: OutputGate
+    back_pressure: BackPressure
     executor: Executor
     report: SendReport
     clock: ProcessingClock

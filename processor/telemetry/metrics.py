@@ -47,11 +47,11 @@ class MetricsSnapshot:
 
     def by_step(self, *, but: Collection[str] = ()) -> Mapping[str, Mapping[str, int]]:
         """All counters, by step and name in their order, without those called ``but``."""
-        found: dict[str, dict[str, int]] = {}
-        for series, value in sorted(self.counters.items()):
-            if series.name not in but:
-                found.setdefault(series.step, {})[series.name] = value
-        return found
+        return _by_step({series: value for series, value in self.counters.items() if series.name not in but})
+
+    def gauges_by_step(self) -> Mapping[str, Mapping[str, float]]:
+        """All gauges, by step and name in their order."""
+        return _by_step(self.gauges)
 
 
 class Metrics:
@@ -117,6 +117,13 @@ class Metrics:
     def _refuse(self) -> None:
         refused = Series(ENGINE, SERIES_REFUSED)
         self._counters[refused] = self._counters.get(refused, 0) + 1
+
+
+def _by_step(values: Mapping[Series, N]) -> dict[str, dict[str, N]]:
+    found: dict[str, dict[str, N]] = {}
+    for series, value in sorted(values.items()):
+        found.setdefault(series.step, {})[series.name] = value
+    return found
 
 
 def _sum(one: Mapping[Series, N], other: Mapping[Series, N]) -> dict[Series, N]:

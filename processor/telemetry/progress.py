@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from processor.ids import StepName
+
+PERCENT_SHOWN_MIN: Final = 10
+"""Of the time: what holds a step up less than that is no news."""
+
+STEPS_SHOWN_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,8 @@ class ProgressPicture:
     """The newest published checkpoint."""
     waiting_for: str = ""
     """What holds up checkpoints (R13); "" when nothing does."""
+    back_pressured_ms: Mapping[StepName, float] = field(default_factory=dict)
+    """By chain: how long it was kept from taking records by what is behind it, in the mean of its subtasks."""
 
 
 def rate_per_s(before: ProgressPicture, now: ProgressPicture) -> float:
@@ -33,6 +44,19 @@ def rate_per_s(before: ProgressPicture, now: ProgressPicture) -> float:
     return max(0, now.records_in - before.records_in) * 1_000 / elapsed_ms
 
 
+def back_pressure(before: ProgressPicture, now: ProgressPicture) -> dict[StepName, float]:
+    """By chain: percent of the time between two pictures in which it was kept from taking records. Slow is the one
+    behind those that have much of it: it has none itself."""
+    elapsed_ms = now.taken_ms - before.taken_ms
+    if elapsed_ms <= 0:
+        return {}
+    return {
+        # What workers have told of late may be of before.
+        step: min(100.0, 100 * (held_ms - before.back_pressured_ms.get(step, 0)) / elapsed_ms)
+        for step, held_ms in now.back_pressured_ms.items()
+    }
+
+
 def catching_up(before: ProgressPicture, now: ProgressPicture) -> bool:
     """More is waiting than a second's worth of records: a line of progress is worth its place in the log."""
     return now.lag_records is not None and now.lag_records > rate_per_s(before, now)
@@ -40,16 +64,19 @@ def catching_up(before: ProgressPicture, now: ProgressPicture) -> bool:
 
 def worth_saying(before: ProgressPicture, now: ProgressPicture) -> bool:
     """False for an idle job without trouble: its log stays quiet."""
-    return catching_up(before, now) or now.waiting_for != "" or now.records_in != before.records_in
+    moved = now.records_in != before.records_in
+    return catching_up(before, now) or now.waiting_for != "" or moved or _held_up(before, now) != ""
 
 
 def progress_line(before: ProgressPicture, now: ProgressPicture) -> str:
-    """Records, rate, lag with the time it will take, last checkpoint, and what it waits for."""
+    """Records, rate, lag with the time it will take, last checkpoint, back-pressure, and what it waits for."""
     rate = rate_per_s(before, now)
     parts = [f"{now.records_in:,} records read", f"{rate:,.0f} records/s"]
     if now.lag_records is not None:
         parts.append(_lag(now.lag_records, rate))
     parts.append(_checkpoint(now))
+    if held_up := _held_up(before, now):
+        parts.append(f"back-pressure on {held_up}")
     if now.waiting_for:
         parts.append(f"waiting for {now.waiting_for}")
     return ", ".join(parts)
@@ -61,6 +88,17 @@ def _lag(records: int, rate: float) -> str:
     if rate <= 0:
         return f"{records:,} behind"
     return f"{records:,} behind (about {_rough(records / rate)})"
+
+
+def _held_up(before: ProgressPicture, now: ProgressPicture) -> str:
+    """The steps with most back-pressure; "" when there is hardly any."""
+    found = sorted(back_pressure(before, now).items(), key=lambda one: one[1], reverse=True)
+    shown = [
+        f"'{step}' {percent:.0f} %"
+        for step, percent in found[:STEPS_SHOWN_MAX]
+        if percent >= PERCENT_SHOWN_MIN
+    ]
+    return ", ".join(shown)
 
 
 def _checkpoint(now: ProgressPicture) -> str:

@@ -21,6 +21,7 @@ FULL_CHANNELS: Final[Mapping[str, str]] = {
     "runtime.channel_bytes_max": "64KiB",
     "runtime.elements_per_turn": "1",
     "runtime.heartbeat_interval": "100ms",
+    "log.progress_interval": "1s",
     "checkpoint.interval": "1h",
     "checkpoint.initial_delay_max": "1h",
 }
@@ -62,6 +63,9 @@ class Held:
     def taken(self) -> int:
         """Records that the slow step has taken, all in all."""
         return self.gate.stat().st_size
+
+    def gauge(self, step: str, name: str) -> float:
+        return self.status().gauges.get(step, {}).get(name, 0)
 
     def take_checkpoint(self) -> Outcome:
         return self.scenario.control().checkpoint(TIMEOUT_MS)

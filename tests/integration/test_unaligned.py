@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from processor.runtime.attempt_part import IN_FLIGHT_BYTES
+from processor.runtime.progress import BACK_PRESSURE_PERCENT
 from tests.integration.held_job import FULL_CHANNELS, TIMEOUT_S, Held
 from tests.integration.scenario import Scenario
 from tests.integration.skewed_job import SLOW_WHILE
@@ -27,6 +29,10 @@ wait for that step."""
 
 FURTHER = 50
 """Records that the slow step is seen to take while an aligned checkpoint waits."""
+
+MUCH_PERCENT = 30
+LITTLE_PERCENT = 10
+"""Of the time: back-pressure that is there, and none to speak of."""
 
 UNALIGNED = {"checkpoint.unaligned": "true", "checkpoint.alignment_timeout": "100ms"}
 
@@ -50,7 +56,9 @@ def scenario(kafka: str, tmp_path: Path, workers: int, monkeypatch: pytest.Monke
     )
 
 
-def test_a10_an_aligned_checkpoint_waits_for_all_that_is_in_front_of_a_slow_step(scenario: Scenario) -> None:
+def test_a10_an_aligned_checkpoint_waits_for_all_that_is_in_front_of_a_slow_step(
+    scenario: Scenario, workers: int
+) -> None:
     held = Held(scenario, RECORDS)
     process = held.piled_up("aligned")
     try:
@@ -60,12 +68,26 @@ def test_a10_an_aligned_checkpoint_waits_for_all_that_is_in_front_of_a_slow_step
             taken = held.taken()
             wait_until(lambda: held.taken() >= taken + FURTHER, TIMEOUT_S, "the slow step goes on")
             assert not asked.done(), "what is in front of its barriers is not through"
+            shown_which_step_is_slow(held, workers)
             held.open()
             outcome = asked.result()
         assert held.entry_of(outcome).records_in_flight == 0
         held.finish(process)
     finally:
         process.kill()
+
+
+def shown_which_step_is_slow(held: Held, workers: int) -> None:
+    wait_until(
+        lambda: held.gauge("read", BACK_PRESSURE_PERCENT) >= MUCH_PERCENT,
+        TIMEOUT_S,
+        "the readers are held up",
+    )
+    assert held.gauge("count", BACK_PRESSURE_PERCENT) < LITTLE_PERCENT, "what holds them up is not held up"
+    if workers > 1:
+        wait_until(lambda: held.gauge("read", IN_FLIGHT_BYTES) > 0, TIMEOUT_S, "records are on their way")
+    else:
+        assert held.gauge("read", IN_FLIGHT_BYTES) == 0
 
 
 @pytest.mark.kill

@@ -51,6 +51,8 @@ def test_status_is_name_and_value_a_line(ask, job):
     assert told["published checkpoint"].strip() == "7"
     assert told["up for"].strip() == "1m 1s"
     assert told["read: records skipped"].strip() == "3"
+    assert told["read: back pressure percent"].strip() == "83"
+    assert told["count: in flight bytes"].strip() == "40,960"
 
 
 def test_status_for_programs_is_an_object(ask, job):

@@ -24,6 +24,7 @@ STATUS = JobStatus(
     uptime_ms=61_500,
     waiting_for="",
     counters={"read": {"records_skipped": 3}},
+    gauges={"read": {"back_pressure_percent": 83.4}, "count": {"in_flight_bytes": 40_960}},
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +28,7 @@ from processor.protocol.messages import Acknowledged, Declined, Report
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, Element, EndOfInput, Idle, Watermark
 from processor.records.rows import RowBlock
+from processor.task.back_pressure import BackPressure
 from processor.task.output_gate import InTurnOutput, Output, OutputGate
 from processor.task.processing_clock import ProcessingClock
 from processor.task.subtask import Subtask, SubtaskParts
@@ -361,6 +362,7 @@ class Rig:
     def __post_init__(self) -> None:
         self.executor = OnDemand()
         self.reports: list[Report] = []
+        self.counted: Counter[str] = Counter()
         self.channel = MemoryChannel(self.batches_max)
         outputs = [InTurnOutput([self.channel])] if self.outputs is None else list(self.outputs)
         names = [StepName(f"step{index}") for index in range(len(self.operators))]
@@ -381,12 +383,16 @@ class Rig:
                 restored=NO_CHECKPOINT,
                 chain=chain,
                 outputs=OutputGate(outputs),
+                back_pressure=BackPressure(self._counted),
                 executor=self.executor,
                 report=self.reports.append,
                 clock=ProcessingClock(self.clock, self.reached_ms),
                 faults=no_faults,
             )
         )
+
+    def _counted(self, name: str, by: int) -> None:
+        self.counted[name] += by
 
     def step(self, *, pressed: bool = False) -> bool:
         return self.subtask.step(pressed=pressed)

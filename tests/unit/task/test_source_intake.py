@@ -17,6 +17,7 @@ from processor.protocol.messages import (
     SubtaskReads,
 )
 from processor.records.elements import MAX_TIME_MS
+from processor.task.back_pressure import BACK_PRESSURED_MS
 from processor.task.source_intake import EventTimeParts, SourceIntake, owner_of_split
 from tests.unit.task.kit import ATTEMPT, ListReader, PassOn, Rig
 
@@ -86,6 +87,26 @@ def test_one_poll_a_step_and_records_are_counted():
     source.rig.run()
     assert source.rig.sent() == [["z"]]
     assert source.counted == {"records_in": 3}
+
+
+def test_a_source_that_is_held_by_an_outbox_or_a_full_channel_has_back_pressure():
+    source = Source({"a/0": ["x", "y", "z"]}, batches_max=1)
+    clock, counted = source.rig.clock, source.rig.counted
+    assert not source.rig.step(pressed=True)
+    clock.now_ms += 30
+    assert source.rig.step(), "the outbox is empty again"
+    assert counted == {BACK_PRESSURED_MS: 30}
+    assert not source.rig.step(), "the channel is full"
+    clock.now_ms += 20
+    assert not source.rig.step()
+    assert counted == {BACK_PRESSURED_MS: 50}
+    assert source.rig.sent() == [["x", "y"], "idle"]
+    source.rig.run()
+    assert source.rig.sent() == [["z"]]
+    source.rig.run()
+    clock.now_ms += 1_000
+    source.rig.run()
+    assert counted == {BACK_PRESSURED_MS: 50}
 
 
 def test_a08_a_barrier_goes_between_two_polls_with_the_places_of_the_next_records():

@@ -21,6 +21,7 @@ from processor.protocol.messages import (
 )
 from processor.records.batch import Batch
 from processor.records.elements import Barrier, EndOfInput
+from processor.task.back_pressure import BACK_PRESSURED_MS
 from processor.task.channel_intake import ChannelIntake
 from processor.task.input_gate import InputChannel, InputGate
 from tests.unit.operators.kit import SetClock
@@ -67,6 +68,26 @@ class Inner:
             decided=CheckpointId(decided),
         )
         self.rig.subtask.handle(order)
+
+
+def test_time_counts_as_back_pressure_from_a_look_at_a_full_channel_to_the_next_look():
+    inner = Inner(batches_max=1)
+    clock, counted = inner.rig.clock, inner.rig.counted
+    inner.feed(batch("a"), batch("b"))
+    assert counted == {}, "it has just become full"
+    for passed_ms in (30, 0, 20):
+        clock.now_ms += passed_ms
+        assert not inner.rig.step()
+    assert counted == {BACK_PRESSURED_MS: 50}, "it is seen while it lasts"
+    assert inner.rig.sent() == [["a"]]
+    clock.now_ms += 5
+    inner.rig.run()
+    assert counted == {BACK_PRESSURED_MS: 55}
+    assert inner.rig.sent() == [["b"]]
+    inner.rig.run()
+    clock.now_ms += 1_000
+    inner.rig.run()
+    assert counted == {BACK_PRESSURED_MS: 55}, "whoever has nothing to take is not kept from it"
 
 
 class Told(PassOn):

@@ -24,6 +24,12 @@ def test_counts_add_up_by_step_and_name():
     assert snapshot.total("nothing") == 0
     assert snapshot.by_step() == {STEP: {"records_in": 7}, "other": {"records_in": 5}}
     assert snapshot.by_step(but=["records_in"]) == {}
+    metrics.set(STEP, "lag", 5)
+    metrics.set(STEP, "back_pressure_percent", 2.5)
+    assert list(metrics.snapshot().gauges_by_step()[STEP].items()) == [
+        ("back_pressure_percent", 2.5),
+        ("lag", 5),
+    ]
 
 
 def test_counts_of_many_threads_are_all_there():
