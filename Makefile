@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills damage sim matrix mutants bench bench-channels bench-pressure bench-ray bench-state kills-state soak clean
+.PHONY: help setup lock demo test lint typecheck unit kafka-up kafka-down kafka-status kafka-jars store-servers kills kill-tests damage sim matrix mutants bench bench-channels bench-pressure bench-ray bench-state kills-state soak clean
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
@@ -83,6 +83,9 @@ kills: setup ## N kills (SIGKILL) of a running job at random moments, each audit
 	@$(PYTHON) -m tests.integration.$(if $(JOBS),case_kills --jobs $(JOBS),kills) --count $(N) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(STORE),--store $(STORE))
 
+kill-tests: setup ## all tests that kill, each with everything it knows: CI runs at most 60 kills of them
+	@KILLS=all $(PYTHON) -m pytest -q -m kill tests
+
 damage: setup ## N files of checkpoints and savepoints damaged, one at a time: each is refused by name, or costs nothing
 	@$(PYTHON) -m tests.damage.sweep --count $(N) $(if $(SEED),--seed $(SEED))
 
@@ -119,6 +122,7 @@ bench: setup ## records per second, processor seconds and memory, against a real
 soak: setup ## all long sweeps, hours: kills for MINUTES, SEEDS of the simulation, all orders of publishing, mutants
 	@failed=0; \
 	$(PYTHON) -m tests.integration.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(WORKERS),--workers $(WORKERS)) || failed=1; \
+	KILLS=all $(PYTHON) -m pytest -q -m kill tests || failed=1; \
 	$(PYTHON) -m tests.simulation.seeds --seeds $(SEEDS) --first $(FIRST) --processes 2 $(if $(REPORT),--report $(REPORT)) || failed=1; \
 	$(PYTHON) -m tests.simulation.matrix || failed=1; \
 	$(PYTHON) -m tests.protocol.publishing_model --full || failed=1; \

@@ -28,11 +28,13 @@ from tests.integration.case_jobs import ORDER_SCHEMA
 from tests.integration.kills import run_kills
 from tests.integration.raw_log import transaction_spans
 from tests.integration.scenario import STOP_TIMEOUT_S, Scenario
+from tests.kill_budget import budgeted
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 TIMEOUT_S = 60.0
+KILLS_OF_A_COPY = budgeted(2, 10)
 NEVER = {"checkpoint.interval": "1h", "checkpoint.initial_delay_max": "1h"}
 """No checkpoint comes by itself while a test runs."""
 NOTHING_OUT = "taken-over-marker-not-read:1"
@@ -110,17 +112,15 @@ def test_case_02_a_counter_is_exact_after_a_kill_in_the_middle(kafka: str, tmp_p
     assert max(json.loads(value)["n"] for value in values(scenario.records_out())) == records
 
 
-@pytest.mark.kill
-def test_case_03_ten_kills_at_random_moments(
-    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.kill(KILLS_OF_A_COPY)
+def test_case_03_kills_at_random_moments(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kills, "STARTING_S", (0.4, 1.6))
     monkeypatch.setattr(kills, "RUNNING_S", (0.1, 1.0))
     seed = random.SystemRandom().randrange(2**32)
     scenario = Scenario.make(kafka, tmp_path, job="copy")
-    outcome = run_kills(scenario, 10, random.Random(seed))
+    outcome = run_kills(scenario, KILLS_OF_A_COPY, random.Random(seed))
     assert outcome.failure == "", f"seed {seed}"
-    assert (outcome.kills, outcome.losses, outcome.duplicates) == (10, 0, 0), f"seed {seed}"
+    assert (outcome.kills, outcome.losses, outcome.duplicates) == (KILLS_OF_A_COPY, 0, 0), f"seed {seed}"
 
 
 @pytest.mark.kill
@@ -142,7 +142,7 @@ def test_case_04_output_of_records_timers_and_the_side_leaves_together(kafka: st
     assert values(scenario.records_out(side)) == [b"side %d" % n for n in range(1, 51)]
 
 
-@pytest.mark.kill
+@pytest.mark.kill(3)
 def test_case_31_a_crash_before_the_first_checkpoint(kafka: str, tmp_path: Path) -> None:
     scenario = Scenario.make(kafka, tmp_path, job="copy")
     scenario.feed(30)

@@ -14,15 +14,16 @@ from processor.cli.verify import audit_job
 from tests.integration import jobs
 from tests.integration.kills import STARTING_S
 from tests.integration.scenario import DRAIN_TIMEOUT_S, PARTITIONS_IN, Feeder, Scenario
+from tests.kill_budget import budgeted
 from tests.topics import create_topic
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+KILLS = budgeted(1, 5)
 
-KILLS = 5
+pytestmark = [pytest.mark.kafka, pytest.mark.kill(KILLS), pytest.mark.slow]
 
 
-@pytest.mark.parametrize("backend", ["memory", "rocksdb"])
+@pytest.mark.parametrize("backend", budgeted(["rocksdb"], ["memory", "rocksdb"]))
 def test_r18_r27_connected_streams_are_exact_over_kills_and_changes_of_parallelism(
     kafka: str, tmp_path: Path, backend: str
 ) -> None:

@@ -15,8 +15,9 @@ from processor.storage.directory import open_job_directory
 from processor.storage.layout import FILES_FOLDER
 from tests.damage.ways import flipped
 from tests.integration.scenario import STOP_TIMEOUT_S, Scenario
+from tests.kill_budget import budgeted
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 END_TIMEOUT_S = 60.0
 RECORDS = 200
@@ -26,6 +27,7 @@ NOTHING_OUT = "recovery-opening:1,taken-over-marker-not-read:1"
 SOME_OUT = "recovery-opening:1,chunk-published:1"
 
 DAMAGES = [(what, how) for what in ("state", "outbox") for how in ("flipped", "cut", "deleted")]
+DAMAGED_BEFORE_PUBLISHING = budgeted([("state", "flipped")], DAMAGES)
 
 
 def newest(scenario: Scenario) -> tuple[CheckpointEntry, CheckpointEntry]:
@@ -68,6 +70,7 @@ def damage(file: Path, how: str) -> None:
             raise AssertionError(how)
 
 
+@pytest.mark.kill(len(DAMAGED_BEFORE_PUBLISHING))
 def test_r08_goes_back_exactly_to_the_parent_when_nothing_is_out(kafka: str, tmp_path: Path) -> None:
     scenario = Scenario.make(kafka, tmp_path, job="count", backend="rocksdb")
     scenario.feed(RECORDS)
@@ -75,7 +78,7 @@ def test_r08_goes_back_exactly_to_the_parent_when_nothing_is_out(kafka: str, tmp
     process.start()
     scenario.drain(process)
     assert process.stop(STOP_TIMEOUT_S) == 0, process.said()
-    for number, (what, how) in enumerate(DAMAGES, start=1):
+    for number, (what, how) in enumerate(DAMAGED_BEFORE_PUBLISHING, start=1):
         scenario.feed(RECORDS // 4, first=RECORDS + (number - 1) * (RECORDS // 4))
         scenario.killed_at(NOTHING_OUT)
         file = one_file(scenario, what)
@@ -87,6 +90,7 @@ def test_r08_goes_back_exactly_to_the_parent_when_nothing_is_out(kafka: str, tmp
     assert "checkpoint can't be read" in process.said()
 
 
+@pytest.mark.kill
 def test_r08_stops_and_names_the_file_when_some_of_it_is_out(kafka: str, tmp_path: Path) -> None:
     scenario = Scenario.make(kafka, tmp_path, job="count")
     scenario.feed(RECORDS)

@@ -18,7 +18,7 @@ from tests.contracts.kafka_disturbance import outside
 from tests.integration.scenario import PARTITIONS_OUT, Scenario
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 AWAY_TIMEOUT_S = 90.0
 RECORDS = 200
@@ -129,6 +129,7 @@ def away(broker: BrokerProcess, folder: Path, leave: Callable[[], None], back: C
     replace(scenario, settings={}).finish(process, witness)  # whoever audits may take the usual time
 
 
+@pytest.mark.kill
 def test_case_08_r25_a_broker_killed_and_away_for_longer_than_every_timeout(
     private_kafka: BrokerProcess, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ MARKERS_SKIPPED = "these partitions are likely deleted already and hence can be 
 """What Kafka 4.4 says when it ends a transaction without telling the partitions that are in it."""
 
 
+@pytest.mark.kill
 def test_case_11_r25_a_broker_asleep_for_longer_than_every_timeout(
     private_kafka: BrokerProcess, tmp_path: Path
 ) -> None:

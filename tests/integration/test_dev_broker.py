@@ -100,7 +100,6 @@ def test_a_topic_that_nobody_made_stays_unmade(kafka: str) -> None:
         consumer.close()
 
 
-@pytest.mark.kill
 def test_a_killed_broker_keeps_what_it_acknowledged(private_kafka: dev_broker.BrokerProcess) -> None:
     name = create_topic(private_kafka.bootstrap, "kept")
     produce(private_kafka.bootstrap, name, [b"before"], acks="all")
@@ -116,7 +115,6 @@ def test_a_killed_broker_keeps_what_it_acknowledged(private_kafka: dev_broker.Br
     assert read_all(again.bootstrap, name) == [b"before", b"after"]
 
 
-@pytest.mark.kill
 def test_a_paused_broker_is_silent_until_resumed(private_kafka: dev_broker.BrokerProcess) -> None:
     private_kafka.pause()
     assert private_kafka.is_running()
@@ -130,7 +128,6 @@ def test_a_paused_broker_is_silent_until_resumed(private_kafka: dev_broker.Broke
     )
 
 
-@pytest.mark.kill
 @pytest.mark.slow
 def test_a_cluster_goes_on_without_one_of_its_brokers(private_cluster: dev_broker.Cluster) -> None:
     name = create_topic(private_cluster.bootstrap, "replicated", replicas=3)

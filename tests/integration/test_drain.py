@@ -18,14 +18,16 @@ from processor.storage.decision_log import DecisionLog
 from processor.storage.directory import open_job_directory
 from tests.integration import jobs
 from tests.integration.scenario import PARTITIONS_IN, RUNNING, Scenario
+from tests.kill_budget import budgeted
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+KILLS = budgeted(1, 4)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 RECORDS = 100
 """Of each input partition and round."""
 
-KILLS = 4
 KILL_AFTER_S = (0.0, 0.4)
 """From the moment at which it drains."""
 
@@ -81,6 +83,7 @@ def killed_while_it_drains(scenario: Scenario, process: JobProcess, chance: rand
     raise AssertionError(f"not drained in {TRIES_MAX} tries:\n{process.said()}")
 
 
+@pytest.mark.kill(KILLS)
 def test_r24_killed_while_it_drains_everything_is_out_once_and_the_job_stays_finished(
     kafka: str, tmp_path: Path
 ) -> None:

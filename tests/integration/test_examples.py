@@ -13,8 +13,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from examples.job_process import PROJECT, JobProcess, reached
+from tests.kill_budget import budgeted
 from tests.topics import TopicFactory
 from tests.waiting import wait_until
+
+DEMO_KILLS = budgeted(1, 2)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -138,10 +141,20 @@ def test_orders_not_paid_in_time_give_a_reminder(
     assert reached(tmp_path / "checkpoints", "orders").published
 
 
-@pytest.mark.kill
+@pytest.mark.kill(DEMO_KILLS)
 def test_the_demo_passes_its_audit(kafka: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "examples.demo", "--lines", "60000", "--kills", "2", "--seed", "1"],
+        [
+            sys.executable,
+            "-m",
+            "examples.demo",
+            "--lines",
+            "60000",
+            "--kills",
+            str(DEMO_KILLS),
+            "--seed",
+            "1",
+        ],
         cwd=PROJECT,
         env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": kafka, "COLUMNS": "120"},
         capture_output=True,
@@ -151,5 +164,5 @@ def test_the_demo_passes_its_audit(kafka: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    for row in ("lines in │ 60,000", "kills │ 2", "losses │ 0", "duplicates │ 0"):
+    for row in ("lines in │ 60,000", f"kills │ {DEMO_KILLS}", "losses │ 0", "duplicates │ 0"):
         assert row in said, done.stdout

@@ -7,6 +7,7 @@ middle of the next transaction, or wait in vain for their time-outs. In the end 
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from connectors.kafka.dev_jars import DEFAULT_VERSION
 from tests.contracts.kafka_wire import Api
 from tests.contracts.proxy_rules import Fate
 from tests.integration.disturbed import Proxied, disturbed
+from tests.kill_budget import budgeted
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -22,6 +24,15 @@ HELD = [Api.END_TXN, Api.ADD_PARTITIONS_TO_TXN, Api.INIT_PRODUCER_ID]
 ALL = [*HELD, Api.ADD_OFFSETS_TO_TXN, Api.PRODUCE]
 if int(DEFAULT_VERSION.partition(".")[0]) >= 4:  # others forget a marker for it: see test_kafka_late_requests
     ALL.append(Api.TXN_OFFSET_COMMIT)
+AT_DEATH = budgeted(
+    [
+        (Api.END_TXN, Fate.LATE),
+        (Api.ADD_PARTITIONS_TO_TXN, Fate.TWICE),
+        (Api.INIT_PRODUCER_ID, Fate.UNANSWERED),
+    ],
+    list(product(HELD, (Fate.LATE, Fate.TWICE, Fate.UNANSWERED))),
+)
+"""What befalls the request of an attempt that dies then."""
 FENCED = (47, 90)
 """Error codes of a broker to a producer whose epoch is an old one: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED."""
 TAKING_OVER = (0, 51)
@@ -41,21 +52,19 @@ def by_name(api: Api) -> str:
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("api", HELD, ids=by_name)
+@pytest.mark.parametrize(("api", "fate"), AT_DEATH, ids=lambda part: part.name)
 def test_r11_r12_r14_a_request_of_a_dead_attempt_arrives_when_its_successor_has_published(
-    api: Api, proxied: Proxied, tmp_path: Path
+    api: Api, fate: Fate, proxied: Proxied, tmp_path: Path
 ) -> None:
     with disturbed(proxied, tmp_path) as job:
-        for fate in (Fate.LATE, Fate.TWICE):
-            catch, _ = job.catch(api, fate)
-            job.kill_and_succeed()
-            catch.release()
-            expected = TAKING_OVER if api is Api.INIT_PRODUCER_ID else FENCED
-            assert catch.wait_delivered() in expected
-            job.goes_on()
-        unanswered, _ = job.catch(api, Fate.UNANSWERED)
-        assert unanswered.wait_delivered() == 0, "it was done, and nobody was told"
+        catch, _ = job.catch(api, fate)
+        if fate is Fate.UNANSWERED:
+            assert catch.wait_delivered() == 0, "it was done, and nobody was told"
         job.kill_and_succeed()
+        if fate is not Fate.UNANSWERED:
+            catch.release()
+            assert catch.wait_delivered() in (TAKING_OVER if api is Api.INIT_PRODUCER_ID else FENCED)
+            job.goes_on()
 
 
 @pytest.mark.parametrize("api", ALL, ids=by_name)

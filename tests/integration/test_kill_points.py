@@ -1,15 +1,22 @@
-"""SIGKILL at every named point of a checkpoint, of its publishing, and of a recovery; then the audit."""
+"""SIGKILL at every named point of a checkpoint, of its publishing, and of a recovery; then the audit.
+
+`KILLS=all` runs all of it. What is always run are points behind which something lies on the disk or at the broker,
+each once; others of them are in test_cases, test_lost_markers_and_logs, test_damaged_checkpoint and
+test_savepoint_seam. The simulation kills at every point, in any order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
+from tests.kill_budget import budgeted
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 # Three subtasks open three identities at the start: what they pass comes first, so later passings are named.
 # The log's store is tried out by two writers before the first entry: entries are counted from the opening on.
@@ -57,6 +64,32 @@ RECOVERING = [
 # Where the store is at work, both are shown; elsewhere the one in memory will do.
 WITH_ROCKSDB = ["cut-taken:8", "all-written-not-acknowledged:5", "older-half-deleted:2"]
 RECOVERING_WITH_ROCKSDB = ["recovery-state-half-read:1"]
+FEW = [
+    "state-written-outbox-not:5",
+    "recovery-opening:1,entry-synced-not-linked:3",
+    "recovery-opening:1,linked-directory-not-synced:3",
+    "half-sent:4",
+    "some-sinks-published:1",
+    "published-not-recorded:2",
+]
+DECIDED = "entry-taken-not-told:2"
+"""Of it nothing is published."""
+
+ONE_AFTER_ANOTHER = [
+    "recovery-before-publishing:1",
+    "recovery-after-publishing:1",
+    "recovery-state-half-read:1",
+]
+"""Each recovery is killed in its turn, further on than the one before."""
+
+ALWAYS_WITH_ROCKSDB = ["cut-taken:8"]
+
+
+def recoveries(points: Sequence[str], backend: str) -> ParameterSet:
+    """Killed where something is decided, and then at each of these points."""
+    return pytest.param(
+        points, backend, marks=pytest.mark.kill(1 + len(points)), id="-".join([*points, backend])
+    )
 
 
 @pytest.fixture
@@ -75,9 +108,11 @@ def feeder(scenario: Scenario) -> Iterator[Feeder]:
     feeder.stop()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("points", "scenario"),
-    [(p, "memory") for p in RUNNING] + [(p, "rocksdb") for p in WITH_ROCKSDB],
+    [(p, "memory") for p in budgeted(FEW, RUNNING)]
+    + [(p, "rocksdb") for p in budgeted(ALWAYS_WITH_ROCKSDB, WITH_ROCKSDB)],
     indirect=["scenario"],
 )
 def test_r06_r09_r11_a_job_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
@@ -87,12 +122,20 @@ def test_r06_r09_r11_a_job_killed_at(points: str, scenario: Scenario, feeder: Fe
 
 @pytest.mark.parametrize(
     ("points", "scenario"),
-    [(p, "memory") for p in RECOVERING] + [(p, "rocksdb") for p in RECOVERING_WITH_ROCKSDB],
+    budgeted(
+        [recoveries(ONE_AFTER_ANOTHER, "rocksdb")],
+        [
+            recoveries(ONE_AFTER_ANOTHER, "rocksdb"),
+            *(recoveries([each], "memory") for each in RECOVERING),
+            *(recoveries([each], "rocksdb") for each in RECOVERING_WITH_ROCKSDB),
+        ],
+    ),
     indirect=["scenario"],
 )
-def test_r01_r11_r14_a_recovery_killed_at(points: str, scenario: Scenario, feeder: Feeder) -> None:
-    scenario.killed_at("entry-taken-not-told:2")
-    scenario.killed_at(points)
+def test_r01_r11_r14_recoveries_killed_at(points: Sequence[str], scenario: Scenario, feeder: Feeder) -> None:
+    scenario.killed_at(DECIDED)
+    for each in points:
+        scenario.killed_at(each)
     _go_on_and_check(scenario, feeder)
 
 

@@ -10,10 +10,11 @@ import pytest
 from tests.integration.kills import run_kills
 from tests.integration.scenario import Scenario
 from tests.integration.unreliable_s3 import unreliable_s3
+from tests.kill_budget import budgeted
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+KILLS = budgeted(1, 5)
 
-KILLS = 3
+pytestmark = [pytest.mark.kafka, pytest.mark.kill(KILLS), pytest.mark.slow]
 
 
 def test_r05_r06_kills_and_lost_and_doubled_answers_lose_and_double_nothing(

@@ -21,7 +21,7 @@ from tests.integration.scenario import PARTITIONS_OUT, Scenario
 from tests.topics import create_topic, delete_topics
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 GONE_TIMEOUT_S = 30.0
 RUNNING_TIMEOUT_S = 60.0
@@ -85,6 +85,7 @@ def lose_group(scenario: Scenario) -> None:
     admin.delete_consumer_groups([identity], request_timeout=GONE_TIMEOUT_S)[identity].result()
 
 
+@pytest.mark.kill
 def test_r14_a_deleted_marker_group_stops_the_job_until_the_operator_publishes(scenario: Scenario) -> None:
     scenario.killed_at(NOTHING_OUT)
     lose_group(scenario)
@@ -95,6 +96,7 @@ def test_r14_a_deleted_marker_group_stops_the_job_until_the_operator_publishes(s
     go_on(scenario)
 
 
+@pytest.mark.kill
 def test_r14_a_deleted_marker_group_stops_the_job_until_the_operator_skips(scenario: Scenario) -> None:
     scenario.killed_at(ALL_OUT_NOT_RECORDED)
     lose_group(scenario)
@@ -115,6 +117,7 @@ def make_marker_topic_anew(scenario: Scenario) -> None:
     )
 
 
+@pytest.mark.kill
 def test_r14_r15_a_marker_topic_made_anew_stops_the_job_until_the_operator_publishes(
     scenario: Scenario,
 ) -> None:

@@ -14,7 +14,7 @@ from tests.integration.ray_nodes import RayNodes, ray_nodes
 from tests.integration.scenario import STOP_TIMEOUT_S, Feeder, Scenario
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 NODES = 3
 WORKERS = 2
@@ -70,6 +70,7 @@ def job(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         made.driver.kill()
 
 
+@pytest.mark.kill(2)
 def test_g4_r29_two_of_three_nodes_are_lost_and_nothing_is_lost_or_doubled(job: RayJob):
     scenario, nodes = job.scenario, job.nodes
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=FEED_PAUSE_S)

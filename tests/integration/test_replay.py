@@ -12,13 +12,14 @@ from processor.errors import JobError
 from processor.savepoint import difference, open_savepoint
 from tests.contracts.kafka_rig import read_committed
 from tests.integration.scenario import PARTITIONS_IN, PARTITIONS_OUT, Scenario
+from tests.kill_budget import budgeted
 from tests.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 RECORDS = 60
 """Of each input partition and round."""
-KILLS = 2
+KILLS = budgeted(1, 3)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,7 @@ def replay(scenario: Scenario, topic: str, *words: str, job: str | None = None) 
     return [*said, *scenario.options]
 
 
+@pytest.mark.kill(KILLS)
 def test_c07_a_stretch_is_replayed_through_kills_and_is_what_came_then(history: Scenario) -> None:
     topic = create_topic(history.bootstrap, "again", partitions=PARTITIONS_OUT)
     words = replay(history, topic, "--until", str(saved(history, 1)), "--compare")

@@ -151,6 +151,7 @@ def test_r03_a_rewind_behind_published_output_is_refused_unless_duplicates_are_a
         assert second_time[:half] == second_time[half:], "what came after the savepoint is there twice"
 
 
+@pytest.mark.kill
 def test_r24_killed_while_it_writes_the_savepoint_of_a_stop_the_next_start_finishes_it(
     kafka: str, tmp_path: Path
 ) -> None:

@@ -11,14 +11,15 @@ import pytest
 
 from tests.integration.case_kills import run_all
 from tests.integration.simulated_jobs import REAL
+from tests.kill_budget import budgeted
 from tests.simulation.jobs import JOBS
 
-JOBS_KILLED = 4
+JOBS_KILLED = budgeted(1, len(REAL))
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.kill
+@pytest.mark.kill(JOBS_KILLED)
 def test_jobs_of_the_simulation_are_exact_after_kills_on_a_real_broker(kafka: str) -> None:
     seed = SystemRandom().randrange(2**32)
     outcomes = run_all(kafka, Random(seed).sample(list(REAL), JOBS_KILLED), kills=1, seed=seed)

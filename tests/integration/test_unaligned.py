@@ -15,6 +15,7 @@ from tests.integration.held_job import FULL_CHANNELS, TIMEOUT_S, Held
 from tests.integration.scenario import Scenario
 from tests.integration.skewed_job import SLOW_WHILE
 from tests.integration.worker_kills import kill_worker
+from tests.kill_budget import budgeted
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -37,7 +38,11 @@ LITTLE_PERCENT = 10
 UNALIGNED = {"checkpoint.unaligned": "true", "checkpoint.alignment_timeout": "100ms"}
 
 
-@pytest.fixture(params=[1, 3], ids=["one-worker", "three-workers"])
+def by_workers(number: int) -> str:
+    return f"{number} workers"
+
+
+@pytest.fixture(params=budgeted([3], [1, 3]), ids=by_workers)
 def workers(request: pytest.FixtureRequest) -> int:
     number: int = request.param
     return number
@@ -116,7 +121,7 @@ def test_a10_r27_a_checkpoint_that_overtakes_is_complete_while_the_step_is_slow_
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("workers", [3], ids=["three-workers"])
+@pytest.mark.parametrize("workers", budgeted([1], [1, 3]), ids=by_workers)
 def test_r27_records_in_flight_go_by_key_group_to_another_parallelism(scenario: Scenario) -> None:
     held = Held(scenario.with_settings(UNALIGNED), RECORDS)
     process = held.piled_up("three")

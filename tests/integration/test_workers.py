@@ -47,7 +47,7 @@ def audited(scenario: Scenario) -> None:
         assert report.passed, report.text()
 
 
-@pytest.mark.kill
+@pytest.mark.kill(len(ACTS))
 def test_d01_d02_each_process_of_a_job_killed_or_stopped_in_turn(kafka: str, tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     scenario = workers(kafka, tmp_path, 3, backend="rocksdb", parallelism=3).with_settings(SETTINGS)

@@ -97,7 +97,7 @@ def cluster(kafka: str, tmp_path: Path) -> Iterator[Cluster]:
     made.kill()
 
 
-@pytest.mark.kill
+@pytest.mark.kill(3)
 def test_r01_r21_workers_and_coordinator_are_killed_and_nothing_is_lost_or_doubled(cluster: Cluster):
     scenario = cluster.scenario
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=FEED_PAUSE_S)
@@ -147,6 +147,7 @@ FEWER_WILL_DO = {
 }
 
 
+@pytest.mark.kill(2)
 def test_d05_g4_a_job_runs_on_the_workers_there_are(kafka: str, tmp_path: Path):
     """One of three, then all of them, then one again; and three are more than there is work for."""
     scenario = Scenario.make(kafka, tmp_path, job="count", parallelism=2, settings=FEWER_WILL_DO)

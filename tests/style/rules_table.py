@@ -131,8 +131,6 @@ UNREACHABLE: Mapping[str, str] = {}
 """Rules and parts that nothing reaches yet, and why."""
 
 ALSO: Mapping[str, tuple[str, ...]] = {
-    "case 2": ("tests/integration/test_audit.py::test_random_kills_of_every_combination",),
-    "case 3": ("tests/integration/test_audit.py::test_random_kills_of_every_combination",),
     "case 10": ("tests/unit/cli/test_engine_commands.py::test_outboxes_are_listed",),
     "case 50": (
         "tests/unit/kafka/test_reader.py::test_case_49_with_tombstones_the_decoder_does_not_see_them",
