@@ -9,6 +9,7 @@ from processor.contracts.job_control import Outcome
 from processor.ids import SplitId
 from processor.protocol.entries import CheckpointEntry
 from processor.runtime.start_options import StartOptions
+from processor.simulation.claims import note_rescaling
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.unit import Unit
 from processor.simulation.world import US_PER_MS
@@ -16,6 +17,7 @@ from processor.simulation.world import US_PER_MS
 if TYPE_CHECKING:
     from processor.plan.graph import JobGraph
     from processor.settings.model import StateBackendName
+    from processor.simulation.daemon import Daemon
     from processor.simulation.simulation import Simulation
 
 LOOK_MS: Final = 50
@@ -28,6 +30,9 @@ QUIET_MS: Final = 3_000
 """After everything has ended: for markers on their way."""
 
 ASK_AGAIN_MS: Final = 400
+
+RESCALE_TRIES: Final = 3
+"""So often is a running job asked for another parallelism, while it refuses or dies."""
 
 
 class Operator:
@@ -158,6 +163,28 @@ class Operator:
                 if patient and answers and answers[0].refused:
                     patient = False
                     self.until(lambda: self._all_over() or self._read_and_published())
+
+    def rescale(self, parallelism: int) -> None:
+        """Ask whoever runs to go on at another parallelism. Whether it does is told; if it is refused, or its process
+        dies, it is asked a few times more, and the job goes on as it may."""
+        for _ in range(RESCALE_TRIES):
+            self.wait(ASK_AGAIN_MS)
+            for unit in self._simulation.chaos.units:
+                daemon = unit.daemon
+                if unit.over or daemon is None or daemon.published is None or daemon.control is None:
+                    continue
+                answers: list[Outcome] = []
+
+                def answered(
+                    outcome: Outcome, daemon: Daemon = daemon, answers: list[Outcome] = answers
+                ) -> None:
+                    note_rescaling(self._simulation, daemon, parallelism, outcome)
+                    answers.append(outcome)
+
+                daemon.control.rescale(parallelism, answered)
+                self._answered_or_dead(answers, daemon.process)
+                if answers and not answers[0].refused:
+                    return
 
     def _all_over(self) -> bool:
         return all(unit.over for unit in self._simulation.chaos.units)
@@ -317,6 +344,22 @@ def run_kill_and_rescale(
         for wait_ms, parallelism in zip(before_ms, parallelisms, strict=True):
             operator.wait(wait_ms)
             operator.kill_and_rescale(parallelism)
+        operator.after_faults()
+        operator.drain()
+        operator.stop()
+        operator.quiet()
+
+    return script
+
+
+def run_and_rescale(*, before_ms: Sequence[int], parallelisms: Sequence[int]) -> Callable[[Operator], None]:
+    """A script: after each of those times, ask the running job to go on with the next parallelism."""
+
+    def script(operator: Operator) -> None:
+        operator.start()
+        for wait_ms, parallelism in zip(before_ms, parallelisms, strict=True):
+            operator.wait(wait_ms)
+            operator.rescale(parallelism)
         operator.after_faults()
         operator.drain()
         operator.stop()

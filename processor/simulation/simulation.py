@@ -98,6 +98,8 @@ class Simulation:
         self.fed = not case.inputs
         self.unreadable: list[str] = []
         """What could not be read yet when a daemon had ended well (R17)."""
+        self.untrue: list[str] = []
+        """What a daemon has said of itself, and was not so."""
         self._loud_workers: list[LoudEnd] = []
         self.settings = self._settings()
         self._start: Start | None = None

@@ -32,6 +32,7 @@ def problems(simulation: Simulation) -> list[str]:
     if found:
         return found  # the run was broken off there
     found += simulation.unreadable
+    found += simulation.untrue
     codes = [unit.exit_code for unit in simulation.chaos.units]
     if 0 not in codes:
         found.append(f"no process ended well: exit codes {codes}")

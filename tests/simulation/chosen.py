@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from processor.simulation.case import Case
 from processor.simulation.faults import Faults
 from processor.simulation.injection import NO_LIMIT, Limit
+from processor.simulation.operator import run_and_rescale, run_and_stop
 from processor.simulation.run import Result, run_seed
 from tests.simulation.jobs import JOBS
 
@@ -34,8 +36,18 @@ def job_of(seed: int) -> str:
     return Random(f"{seed}/job").choice(list(JOBS))
 
 
+RESCALED = 0.3
+"""Of the runs in which nothing else is done to the job from outside: it is rescaled while it runs."""
+
+
 def case_of(seed: int, job: str) -> Case:
-    return JOBS[job](Random(f"{seed}/case"))
+    case = JOBS[job](Random(f"{seed}/case"))
+    chance = Random(f"{seed}/rescaled")
+    if case.script is not run_and_stop or chance.random() >= RESCALED:
+        return case
+    parallelisms = chance.sample((1, 2, 3, 4), chance.choice((1, 2, 3)))
+    before_ms = [chance.randrange(100, 5_000) for _ in parallelisms]
+    return replace(case, script=run_and_rescale(before_ms=before_ms, parallelisms=parallelisms))
 
 
 def faults_of(seed: int, level: str) -> Faults:

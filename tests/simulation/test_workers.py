@@ -19,6 +19,7 @@ from processor.records.elements import Barrier, Element
 from processor.simulation.case import Input
 from processor.simulation.faults import Faults
 from processor.simulation.injection import Injection
+from processor.simulation.operator import run_and_rescale
 from processor.simulation.process import SimulatedProcess
 from processor.simulation.run import Result, run_seed
 from processor.simulation.streams import StreamEnd, Streams
@@ -131,6 +132,17 @@ def test_d04_a_job_is_started_again_with_more_or_fewer_workers(job: str):
     results = [run(seed, job=job, level="light", workers=2) for seed in (1, 2, 3, 4)]
     met = of(results)
     assert all(met[f"the operator starts {workers} workers"] for workers in (1, 2, 3))
+
+
+def test_d05_a_job_that_runs_is_rescaled_whatever_goes_wrong_meanwhile():
+    script = run_and_rescale(before_ms=(300, 300, 300), parallelisms=(3, 1, 2))
+    results = [
+        run_seed(
+            replace(case_of(seed, "count"), script=script), seed, Faults.heavy().times(0.5), workers=1 + seed
+        )
+        for seed in (1, 2)
+    ]
+    assert of(results)["a job that runs is rescaled"] > 0
 
 
 OUTBOX_BYTES_MAX = 600

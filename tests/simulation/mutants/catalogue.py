@@ -17,6 +17,7 @@ from tests.simulation.mutants.overtaking import OVERTAKING
 from tests.simulation.mutants.own_files import OWN_FILES
 from tests.simulation.mutants.publishing import PUBLISHING
 from tests.simulation.mutants.recovering import RECOVERING
+from tests.simulation.mutants.rescaling import RESCALING
 from tests.simulation.mutants.restarting import RESTARTING
 from tests.simulation.mutants.state import STATE
 from tests.simulation.mutants.workers import WORKERS, WORKERS_SHOWN_BY_TESTS
@@ -36,6 +37,7 @@ MUTANTS: Final = _by_name(
     *STATE,
     *KINDS,
     *OWN_FILES,
+    *RESCALING,
     *WORKERS,
 )
 """Those that the simulation shows."""
