@@ -1,4 +1,4 @@
-"""Kills of real processes are few in a run of all tests (issue: at most 60); long sweeps have their own targets."""
+"""Kills of real processes are few in a run of all tests; long sweeps have their own targets."""
 
 from __future__ import annotations
 
