@@ -130,7 +130,8 @@ def test_d05_workers_that_come_are_rescaled_under_load_and_a_spare_one_takes_par
         said = scenario.command("rescale", "--parallelism", str(parallelism), about=scenario.job_name)
         assert said.code == 0, said
     assert scenario.status()["restarts"] == 0
-    assert cluster.parallelism() == RESCALED[-1]
+    # It runs so, and its first checkpoint is to come.
+    wait_until(lambda: cluster.parallelism() == RESCALED[-1], REACH_TIMEOUT_S, "it is kept as it runs")
     left = next(worker for worker in cluster.workers if "joined the coordinator" in worker.said())
     assert left.stop(STOP_TIMEOUT_S) == 0, left.said()
     cluster.goes_on()
