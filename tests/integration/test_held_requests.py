@@ -33,8 +33,10 @@ AT_DEATH = budgeted(
     list(product(HELD, (Fate.LATE, Fate.TWICE, Fate.UNANSWERED))),
 )
 """What befalls the request of an attempt that dies then."""
-FENCED = (47, 90)
-"""Error codes of a broker to a producer whose epoch is an old one: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED."""
+FENCED = (47, 90, 51)
+"""Error codes of a broker to a producer whose epoch is an old one: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED. Or
+CONCURRENT_TRANSACTIONS, while a transaction of its successor is being decided: before anything else, and as little is
+done for it."""
 TAKING_OVER = (0, 51)
 """Done; or CONCURRENT_TRANSACTIONS: done when the transaction that was open is aborted."""
 SHORT = {
