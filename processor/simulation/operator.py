@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from processor.contracts.job_control import Outcome
+from processor.contracts.job_control import JobControl, Outcome
 from processor.ids import SplitId
 from processor.protocol.entries import CheckpointEntry
 from processor.runtime.start_options import StartOptions
@@ -153,12 +153,9 @@ class Operator:
         patient = True
         while not self._all_over():
             self.wait(ASK_AGAIN_MS)
-            for unit in self._simulation.chaos.units:
-                daemon = unit.daemon
-                if unit.over or daemon is None or daemon.published is None or daemon.control is None:
-                    continue
+            for daemon, control in self._askable():
                 answers: list[Outcome] = []
-                daemon.control.stop(None, answers.append, drain=True)
+                control.stop(None, answers.append, drain=True)
                 self._answered_or_dead(answers, daemon.process)
                 if patient and answers and answers[0].refused:
                     patient = False
@@ -169,10 +166,7 @@ class Operator:
         dies, it is asked a few times more, and the job goes on as it may."""
         for _ in range(RESCALE_TRIES):
             self.wait(ASK_AGAIN_MS)
-            for unit in self._simulation.chaos.units:
-                daemon = unit.daemon
-                if unit.over or daemon is None or daemon.published is None or daemon.control is None:
-                    continue
+            for daemon, control in self._askable():
                 answers: list[Outcome] = []
 
                 def answered(
@@ -181,10 +175,18 @@ class Operator:
                     note_rescaling(self._simulation, daemon, parallelism, outcome)
                     answers.append(outcome)
 
-                daemon.control.rescale(parallelism, answered)
+                control.rescale(parallelism, answered)
                 self._answered_or_dead(answers, daemon.process)
                 if answers and not answers[0].refused:
                     return
+
+    def _askable(self) -> Iterator[tuple[Daemon, JobControl]]:
+        """Daemons that run and know what is published, each looked at when its turn comes."""
+        for unit in self._simulation.chaos.units:
+            daemon = unit.daemon
+            if unit.over or daemon is None or daemon.published is None or daemon.control is None:
+                continue
+            yield daemon, daemon.control
 
     def _all_over(self) -> bool:
         return all(unit.over for unit in self._simulation.chaos.units)
