@@ -15,6 +15,7 @@ from processor.ids import JobName
 if TYPE_CHECKING:
     from processor.contracts.job_control import Outcome
     from processor.service.control_client import ControlClient
+    from processor.settings.model import Settings
 
 
 def client_of(
@@ -22,11 +23,16 @@ def client_of(
 ) -> ControlClient:
     """The way to a job on this machine. Raises SettingsError without checkpoint.directory."""
     from processor.cli.configured import load_configured
+
+    return client_by(load_configured(config, assignments, told).settings, job)
+
+
+def client_by(settings: Settings, job: str) -> ControlClient:
+    """The same for who has the settings."""
     from processor.service.control_client import ControlClient
     from processor.service.control_place import control_place, control_root
 
-    root = control_root(load_configured(config, assignments, told).settings)
-    return ControlClient(control_place(root, JobName(job)), JobName(job))
+    return ControlClient(control_place(control_root(settings), JobName(job)), JobName(job))
 
 
 def timeout_ms(text: str) -> int:

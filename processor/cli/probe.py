@@ -39,13 +39,13 @@ def live(job: JobArgument, config: ConfigOption = None, set_: SetOption = None) 
     by itself when it has ended."""
     with reporting() as told:
         from processor.cli.configured import load_configured
-        from processor.cli.control import client_of
+        from processor.cli.control import client_by
         from processor.service.control_client import NotRunning
         from processor.service.health import Health, liveness
 
-        hang_timeout_ms = load_configured(config, set_, told).settings.runtime.hang_timeout
+        settings = load_configured(config, set_, told).settings
         try:
-            _tell(liveness(client_of(job, config, set_, told).status(), hang_timeout_ms))
+            _tell(liveness(client_by(settings, job).status(), settings.runtime.hang_timeout))
         except NotRunning:
             _tell(Health(good=True, why="the job has not begun to run yet"))
 
