@@ -145,19 +145,14 @@ class RemoteWorkers:
         if self._missing_until_ms is not None and now_ms >= self._missing_until_ms:
             self._missing_until_ms = None
             self._pool.start_missing()
+        self._look_for_more(now_ms)
 
     def turn(self) -> bool:
         return self._hear()
 
     def grown(self, now_ms: int) -> bool:
-        deploy = self._deploy
-        assert deploy is not None
-        if not self._pool.joined().keys() - deploy.addresses.keys():
-            self._grown_since_ms = None
-            return False
-        if self._grown_since_ms is None:
-            self._grown_since_ms = now_ms
-        if now_ms - self._grown_since_ms < self._cluster.worker_wait:
+        since_ms = self._grown_since_ms
+        if since_ms is None or now_ms - since_ms < self._cluster.worker_wait:
             return False
         self._grown_since_ms = now_ms  # said again after as long, should nothing have come of it
         return True
@@ -278,6 +273,15 @@ class RemoteWorkers:
                     self._give_up(worker, f"was not heard of for {silent_ms} ms (runtime.heartbeat_timeout)")
                 case Hangs(worker=worker, still_ms=still_ms):
                     self._give_up(worker, f"has not turned for {still_ms} ms (runtime.hang_timeout)")
+
+    def _look_for_more(self, now_ms: int) -> None:
+        """Here and not in ``grown``, which is asked in every turn."""
+        deploy = self._deploy
+        assert deploy is not None
+        if not self._pool.joined().keys() - deploy.addresses.keys():
+            self._grown_since_ms = None
+        elif self._grown_since_ms is None:
+            self._grown_since_ms = now_ms
 
     def _give_up(self, worker: WorkerId, why: str) -> None:
         self._pool.kill(worker)
