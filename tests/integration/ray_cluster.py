@@ -8,8 +8,10 @@ When all are there, the numbers of the nodes' main processes are printed, the he
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from ray.cluster_utils import Cluster
@@ -27,6 +29,9 @@ def host(number: int) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     nodes, cpus, port, folder = arguments
+    # Ray writes the cluster's address into a folder that all clusters of the machine share, and does not make.
+    os.environ["RAY_TMPDIR"] = folder
+    (Path(folder) / "ray").mkdir()
     common: dict[str, Any] = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
     head = {"node_ip_address": host(0), "num_cpus": 0, "temp_dir": folder}
     cluster = Cluster(
