@@ -276,6 +276,20 @@ class Scenario:
 
         wait_until(all_out, DRAIN_TIMEOUT_S, f"the input is published; the job said:\n{process.said()}")
 
+    def goes_on(self, process: JobProcess, timeout_s: float = REACH_TIMEOUT_S) -> None:
+        """Wait until the newest attempt has published something new."""
+        before = self.reached()
+
+        def published() -> bool:
+            assert process.exit_code() is None, f"the job ended by itself:\n{process.said()}"
+            now = self.reached()
+            return now.checkpoint > before.checkpoint + 2 and now.published_by == now.attempts
+
+        try:
+            wait_until(published, timeout_s, "it goes on")
+        except AssertionError as failed:
+            raise AssertionError(f"{failed}; it said:\n{process.said()}") from None
+
     def control(self) -> ControlClient:
         """The way to the running job, without a process for every question."""
         job = JobName(self.job_name)

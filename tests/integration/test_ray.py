@@ -38,15 +38,7 @@ class RayJob:
         self.goes_on()
 
     def goes_on(self) -> None:
-        """Waits until the newest attempt has published something new."""
-        before = self.scenario.reached()
-
-        def published() -> bool:
-            assert self.driver.exit_code() is None, self.driver.said()
-            now = self.scenario.reached()
-            return now.checkpoint > before.checkpoint + 2 and now.published_by == now.attempts
-
-        wait_until(published, GOES_ON_S, f"it goes on; it said:\n{self.driver.said()}")
+        self.scenario.goes_on(self.driver, GOES_ON_S)
 
 
 @pytest.fixture

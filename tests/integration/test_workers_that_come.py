@@ -60,15 +60,7 @@ class Cluster:
             process.kill()
 
     def goes_on(self) -> None:
-        """Waits until the newest attempt has published something new."""
-        before = self.scenario.reached()
-
-        def published() -> bool:
-            assert self.coordinator.exit_code() is None, self.coordinator.said()
-            now = self.scenario.reached()
-            return now.checkpoint > before.checkpoint + 2 and now.published_by == now.attempts
-
-        wait_until(published, REACH_TIMEOUT_S, f"it goes on; it said:\n{self.coordinator.said()}")
+        self.scenario.goes_on(self.coordinator)
 
     def parallelism(self) -> int:
         """Subtasks of every step, in the newest decided checkpoint."""
