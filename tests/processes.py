@@ -16,6 +16,12 @@ def children(process: int) -> list[int]:
     return found
 
 
+def stands_still(process: int) -> bool:
+    """Whether it was stopped by a signal."""
+    _, _, rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")
+    return rest.split()[0] == "T"
+
+
 def family(process: int) -> list[int]:
     """A process, and all that it and they have started."""
     return [process, *(member for child in children(process) for member in family(child))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
 import signal
@@ -38,6 +39,7 @@ from tests.integration.command import Said, run_processor
 from tests.integration.feeding import FULL_POLL_S, Feeding
 from tests.integration.raw_log import transaction_spans
 from tests.integration.witness import CommittedWitness
+from tests.processes import stands_still
 from tests.topics import create_topic
 from tests.waiting import wait_until
 
@@ -235,7 +237,7 @@ class Scenario:
         assert code == -signal.SIGKILL, f"{points} was not reached:\n{process.said()}"
 
     def stopped_at(self, points: str) -> JobProcess:
-        """Run the job until it stands still there."""
+        """Run the job until it stands still there, or one of its workers does, if it has several; see ``wake``."""
         process = self.process_with_fault(points, "stop")
         process.start()
         wait_until(
@@ -244,7 +246,15 @@ class Scenario:
             f"{points} is reached; it said:\n{process.said()}",
         )
         assert process.exit_code() is None, process.said()
+        wait_until(lambda: stands_still(self._stopped()), REACH_TIMEOUT_S, "it stands still")
         return process
+
+    def wake(self) -> None:
+        """Let who stands still at a point go on."""
+        os.kill(self._stopped(), signal.SIGCONT)
+
+    def _stopped(self) -> int:
+        return int(self.fault_flag.read_text())
 
     @property
     def fault_flag(self) -> Path:
