@@ -8,7 +8,7 @@ import random
 import secrets
 import signal
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -201,6 +201,15 @@ class Scenario:
         """What ``processor status --json`` of the running job prints, without a process of its own for every look."""
         told: dict[str, Any] = json.loads(msgspec.json.encode(self.control().status()))
         return told
+
+    def failure_of(self, do: Callable[[], None]) -> dict[str, Any]:
+        """How the running attempt fails for what is done, as ``status`` tells it."""
+        known = len(self.status()["failures"])
+        do()
+        new: list[dict[str, Any]] = wait_until(
+            lambda: self.status()["failures"][: -known or None], REACH_TIMEOUT_S, "the attempt fails"
+        )
+        return new[-1]  # the newest come first
 
     @contextmanager
     def running(self, name: str = "job", *words: str) -> Iterator[JobProcess]:

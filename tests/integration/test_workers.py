@@ -12,16 +12,20 @@ import pytest
 
 from examples.job_process import JobProcess
 from processor.runtime.supervisor import EXIT_GRACE_PASSED
+from tests.integration.broken_connections import Break, break_connection, unix_accepted, workers_named
 from tests.integration.kills import run_kills
 from tests.integration.scenario import DRAIN_TIMEOUT_S, REACH_TIMEOUT_S, STOP_TIMEOUT_S, Feeder, Scenario
 from tests.integration.worker_kills import ACTS, SETTINGS, worker_processes
 from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 LARGE_STATE = 200_000
 LARGE_CHUNKS = {"kafka.main.publish_rows_max": "50000"}
 HAND_OVER_MAX = "60s"
 RESCALED = (1, 4, 2)
 FIRST_PARALLELISM = 2
+FEED_PAUSE_S = 0.2
 
 
 def workers(kafka: str, folder: Path, number: int, **made: object) -> Scenario:
@@ -93,6 +97,12 @@ def test_d01_a_second_signal_ends_all_at_once(kafka: str, tmp_path: Path) -> Non
     finally:
         process.kill()
     none_is_left(started)
+
+
+def worker_option(worker: int, name: str) -> int:
+    """What a worker process was started with."""
+    words = Path(f"/proc/{worker}/cmdline").read_text().split("\0")
+    return int(words[words.index(name) + 1])
 
 
 def rescale(scenario: Scenario, parallelism: int) -> None:
@@ -172,6 +182,39 @@ def test_case_24_a_hand_over_of_state_on_disk_is_one_and_has_a_bound(kafka: str,
         scenario.drain(process)
         assert scenario.reached().attempts == before + 1
         assert scenario.status()["restarts"] == 0
+    audited(scenario)
+
+
+def test_d01_r21_broken_connections_on_one_machine_lose_and_double_nothing(
+    kafka: str, tmp_path: Path
+) -> None:
+    """Sockets of another kind than those between machines; a worker that has lost its coordinator ends by itself."""
+    scenario = workers(kafka, tmp_path, 3, parallelism=3).with_settings({"runtime.restart.attempts": "100"})
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=FEED_PAUSE_S)
+    feeder.start()
+    try:
+        with scenario.running() as process:
+            scenario.goes_on(process)
+            started = worker_processes(process)
+            dialled = max(started, key=lambda worker: len(unix_accepted(worker)))
+            number, control_fd = worker_option(dialled, "--worker"), worker_option(dialled, "--control-fd")
+            of_others = unix_accepted(dialled)
+            assert len(of_others) == 2, "of three workers the last is dialled by both others"
+            failure = scenario.failure_of(lambda: break_connection(dialled, of_others[0], Break.ENDED))
+            assert len(workers_named(failure)) == 2, failure
+            assert number in workers_named(failure), failure
+            scenario.goes_on(process)
+            assert set(worker_processes(process)) == set(started)
+
+            failure = scenario.failure_of(lambda: break_connection(dialled, control_fd, Break.ENDED))
+            assert number in workers_named(failure), failure
+            scenario.goes_on(process)
+            assert set(started) - set(worker_processes(process)) == {dialled}
+            assert scenario.status()["restarts"] == 2
+            feeder.stop()
+            scenario.drain(process)
+    finally:
+        feeder.halt()
     audited(scenario)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,17 +14,20 @@ import pytest
 from connectors.kafka.dev_server import free_ports
 from examples.job_process import JobProcess
 from processor.channels.credentials import SECRET_CHARS_MIN
+from processor.errors import AttemptFailed
 from processor.ids import JobName
 from processor.storage.decision_log import DecisionLog
 from processor.storage.job_store import open_job_store
 from processor.storage.places import places_of
+from tests.integration.broken_connections import Break, break_connection, tcp_between, workers_named
 from tests.integration.scenario import REACH_TIMEOUT_S, STOP_TIMEOUT_S, Feeder, Scenario
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 WORKERS = 2
 FEED_PAUSE_S = 0.2
+JOINED = re.compile(r"joined the coordinator.* worker=(\d+)")
 RESCALED = (1, 4, 3)
 """Fewer subtasks than workers, and more."""
 
@@ -61,6 +66,11 @@ class Cluster:
 
     def goes_on(self) -> None:
         self.scenario.goes_on(self.coordinator)
+
+    def number(self, worker: JobProcess) -> int:
+        """As which worker it joined last."""
+        log = (self.scenario.folder / f"worker-{self.workers.index(worker)}.log").read_text()
+        return int(JOINED.findall(log)[-1])
 
     def parallelism(self) -> int:
         """Subtasks of every step, in the newest decided checkpoint."""
@@ -174,3 +184,38 @@ def test_d05_g4_a_job_runs_on_the_workers_there_are(kafka: str, tmp_path: Path):
     assert said.count("goes on without all workers") >= 2
     for report in scenario.audit():
         assert report.passed, report.text()
+
+
+def test_d01_d05_r21_connections_of_processes_that_live_on_break_and_nothing_is_lost_or_doubled(
+    kafka: str, tmp_path: Path
+):
+    """Between two workers, and between one and the coordinator: each ended, then reset, in one run."""
+    settings = {"runtime.restart.attempts": "100"}
+    made = Scenario.make(kafka, tmp_path, job="count", parallelism=3, settings=settings)
+    cluster = Cluster(made, 3, wanted=3)
+    scenario, (one, other, third) = cluster.scenario, cluster.workers
+    feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=1, pause_s=FEED_PAUSE_S)
+    feeder.start()
+    try:
+        cluster.start()
+        for how in Break:
+            cluster.goes_on()
+            between_workers = partial(break_connection, one.pid, tcp_between(one.pid, other.pid), how)
+            failure = scenario.failure_of(between_workers)
+            assert failure["error"] == AttemptFailed.__name__
+            assert workers_named(failure) == {cluster.number(one), cluster.number(other)}, failure
+
+            cluster.goes_on()
+            number, coordinator = cluster.number(third), cluster.coordinator.pid
+            control = partial(break_connection, coordinator, tcp_between(coordinator, third.pid), how)
+            failure = scenario.failure_of(control)
+            assert number in workers_named(failure), failure
+            cluster.goes_on()
+            assert cluster.number(third) == number, "it has come again"
+        assert scenario.status()["restarts"] == 2 * len(Break)
+        assert [worker.exit_code() for worker in cluster.workers] == [None] * 3
+        feeder.stop()
+        cluster.finish()
+    finally:
+        feeder.halt()
+        cluster.kill()
