@@ -170,6 +170,10 @@ class TooLarge(Retriable):
     """A transaction was refused for its size or took too long: the next try sends fewer rows (R30)."""
 
 
+class HeldUp(Retriable):
+    """What another publisher has left unfinished is in the way, perhaps: it mends that when its turn comes (R32)."""
+
+
 class ExternalRefusal(ProcessorError):
     """An outside system refuses for good: no rights, no such topic, an unfit configuration."""
 

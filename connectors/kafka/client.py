@@ -26,6 +26,8 @@ from connectors.kafka.client_groups import ConfluentGroup
 from connectors.kafka.client_producer import ConfluentProducer
 from connectors.kafka.client_reader import ConfluentReader
 from connectors.kafka.cluster import (
+    UNKNOWN_EPOCH,
+    LogEnd,
     OffsetAt,
     OffsetsOfGroup,
     Partition,
@@ -121,13 +123,22 @@ class ConfluentCluster:
         self._wait_known(topic)
 
     def offsets(self, partitions: Sequence[Partition], at: OffsetAt) -> Mapping[Partition, int]:
+        if at is not OffsetAt.EARLIEST:
+            ends = self.ends(partitions, committed=at is OffsetAt.COMMITTED_END)
+            return {partition: end.offset for partition, end in ends.items()}
         spec: Any = OffsetSpec
-        spec = spec.earliest() if at is OffsetAt.EARLIEST else spec.latest()
-        isolation = (
-            IsolationLevel.READ_COMMITTED if at is OffsetAt.COMMITTED_END else IsolationLevel.READ_UNCOMMITTED
-        )
+        listed = self._listed(partitions, spec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+        return {partition: found.offset for partition, found in listed.items()}
+
+    def ends(self, partitions: Sequence[Partition], *, committed: bool) -> Mapping[Partition, LogEnd]:
+        spec: Any = OffsetSpec
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        listed = self._listed(partitions, spec.latest(), isolation)
         return {
-            partition: found.offset for partition, found in self._listed(partitions, spec, isolation).items()
+            partition: LogEnd(
+                found.offset, UNKNOWN_EPOCH if found.leader_epoch is None else found.leader_epoch
+            )
+            for partition, found in listed.items()
         }
 
     def offsets_from(self, partitions: Sequence[Partition], time_ms: int) -> Mapping[Partition, int | None]:

@@ -64,6 +64,15 @@ class OffsetAt(Enum):
     """The high watermark: after everything written, of open transactions too."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """How far a partition goes, and under which leader."""
+
+    offset: int
+    leader_epoch: int
+    """Grows with every new leader, and when a partition loses its leader."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset:
     """What a consumer group stores for a partition."""
@@ -231,6 +240,11 @@ class Cluster(Protocol):
         ...
 
     def offsets(self, partitions: Sequence[Partition], at: OffsetAt) -> Mapping[Partition, int]: ...
+
+    def ends(self, partitions: Sequence[Partition], *, committed: bool) -> Mapping[Partition, LogEnd]:
+        """``OffsetAt.COMMITTED_END`` or ``OffsetAt.END``, and who leads. Unavailable or Retriable while
+        nobody leads one."""
+        ...
 
     def offsets_from(self, partitions: Sequence[Partition], time_ms: int) -> Mapping[Partition, int | None]:
         """The first offset whose record is not older than ``time_ms``; None where there is none."""

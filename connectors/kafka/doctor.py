@@ -17,6 +17,7 @@ from connectors.kafka.marker_store import (
     MARKER_PARTITIONS,
     marker_offset,
     read_proved_fresh,
+    stored_marker,
 )
 from connectors.kafka.settings import ClusterSettings, KafkaSettings
 from connectors.kafka.sink import VERIFIES_TRANSACTIONS
@@ -81,7 +82,8 @@ def examine_cluster(cluster: Cluster, settings: ClusterSettings) -> Iterator[Fin
         passed, detail = _in_sync(cluster, topic, config)
         yield Finding(what=named(f"replicas of {topic}"), passed=passed, detail=detail)
     markers = tried(
-        f"marker topic '{settings.marker_topic}' has two partitions", lambda: _marker_topic(cluster, settings)
+        f"marker topic '{settings.marker_topic}' has {MARKER_PARTITIONS} partitions",
+        lambda: _marker_topic(cluster, settings),
     )
     yield markers
     if not markers.passed:
@@ -255,13 +257,14 @@ class _Trial:
         )
 
     def _read_with_nonce(self) -> Marker | None:
-        return read_proved_fresh(
+        stored = read_proved_fresh(
             self._cluster,
             self._group,
             marker_topic=self._settings.marker_topic,
             group=self._name,
             left_ms=lambda: self._settings.marker_timeout,
         )
+        return stored_marker(stored.marker, self._name)
 
 
 def _marker(checkpoint: int) -> Marker:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, NoReturn
 
-from connectors.kafka.cluster import Cluster, DeliveryFailure, OffsetAt, Partition, TransactionalProducer
+from connectors.kafka.cluster import Cluster, DeliveryFailure, Partition, TransactionalProducer
 from connectors.kafka.errors import Meaning, entry_of, error_for
 from connectors.kafka.marker_store import MarkerStore, marker_offset
+from connectors.kafka.sent_rows import SentRows
 from connectors.kafka.settings import ClusterSettings
+from connectors.kafka.settling import Settling, ending_rows
 from connectors.kafka.take_over_pace import TakeOverPace
 from connectors.kafka.topic_limits import TopicLimits
 from processor.contracts.clock import Clock
 from processor.contracts.sink import TransactionLimits
 from processor.errors import (
     ExternalRefusal,
+    HeldUp,
     LogConflict,
     ProcessorError,
     PublishRefused,
@@ -34,9 +37,6 @@ from processor.invariant import invariant
 from processor.records.rows import RowBlock
 
 FLUSH_SLICE_MS: Final = 100
-VISIBLE_PAUSE_MS: Final = 5
-VISIBLE_POLLS_MAX: Final = 100_000
-"""Bound beside the time-out, should a clock stand still."""
 
 SKIP_REMEDY: Final = "Leave it out with `processor outbox skip`."
 
@@ -64,7 +64,14 @@ class KafkaPublisher:
         self._markers: MarkerStore | None = None
         self._producer: TransactionalProducer | None = None
         self._batch_bytes_max: int | None = None
-        self._sent_topics: set[str] = set()
+        self._settling: Settling | None = None
+        self._sent: Marker | None = None
+        """Of the last transaction, if it is known to be committed."""
+        self._seen: Marker | None = None
+        self._hidden: tuple[Partition, ...] = ()
+        """Partitions in which rows of the marker seen last may be open still."""
+        self._unshown = False
+        """Whether rows were sent that may not be visible yet."""
         self._pace = TakeOverPace()
 
     @property
@@ -83,10 +90,14 @@ class KafkaPublisher:
         with self._again_when_silent("taking over"):
             self._producer = self._initialised_producer()
         self._faults(FaultPoint.TAKEN_OVER_MARKER_NOT_READ)
+        with self._again_when_silent("asking who leads the partitions"):
+            undisturbed = self._partitions().glance()
         with self._again_when_silent("reading the marker; a transaction of this identity may be open"):
-            marker = markers.read_fresh()
+            self._seen = markers.read_fresh(settled=self._sent if undisturbed else None)
         self._faults(FaultPoint.MARKER_READ)
-        return marker
+        with self._again_when_silent("looking for what earlier transactions left open"):
+            self._settle(undisturbed=undisturbed)
+        return self._seen
 
     def send(self, marker: Marker, rows: Iterable[RowBlock]) -> None:
         producer = self._producer
@@ -94,32 +105,20 @@ class KafkaPublisher:
         assert producer is not None  # for type checkers
         try:
             with self._again_when_silent("publishing"):
+                if self._hidden and any(len(block) for block in rows):
+                    self._wait_unhidden()
+                self._sent = None
                 self._send(producer, marker, rows)
+                self._sent = marker
         finally:
             # Used up, whatever became of it: aborted if it is open still, never committed later.
             self._abandon()
 
     def wait_visible(self, timeout_ms: int) -> bool:
-        if not self._sent_topics:
-            return True  # whatever was sent before us, taking over waited until it was ended
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        cluster = self._live_cluster()
-        partitions = [
-            Partition(topic, number)
-            for topic, found in cluster.describe(sorted(self._sent_topics)).items()
-            for number in range(found.partitions)
-        ]
-        # Ours lie below these: what is stored is below the high watermark once a producer was told so.
-        ends = cluster.offsets(partitions, OffsetAt.END)
-        for _ in range(VISIBLE_POLLS_MAX):
-            stable = cluster.offsets(partitions, OffsetAt.COMMITTED_END)
-            if all(stable[at] >= end for at, end in ends.items()):
-                self._sent_topics.clear()
-                return True
-            if self._clock.monotonic_ms() >= deadline_ms:
-                return False
-            cluster.pause(VISIBLE_PAUSE_MS)
-        return False
+        if self._unshown or self._hidden:  # whatever else was sent before us, taking over has seen to
+            self._unshown = bool(self._partitions().left_open(timeout_ms))
+            return not self._unshown
+        return True
 
     def close(self) -> None:
         self._abandon()
@@ -129,6 +128,52 @@ class KafkaPublisher:
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
+
+    def _settle(self, *, undisturbed: bool) -> None:
+        """Make sure that nothing of this identity is open in any partition, or note where something may be (R32).
+
+        What is open was aborted if the transaction of the marker is known to have ended everywhere: rows are sent
+        only after that is stored. Else it may be part of that one, which is committed, and must not be ended.
+        """
+        self._hidden = ()
+        partitions, markers = self._partitions(), self._marker_store()
+        if not undisturbed and not partitions.led_by(markers.leaders):
+            was_aborted = markers.settled == self._seen
+            left = partitions.left_open(self._settings.marker_timeout if was_aborted else 0)
+            if left and was_aborted:
+                self._end_left_open(left)
+            if left:
+                self._hidden = left
+                return
+        markers.settle(self._seen)
+
+    def _end_left_open(self, left: Sequence[Partition]) -> NoReturn:
+        """By a transaction that touches these partitions and is aborted. Raises Retriable: then all begins again."""
+        producer = self._producer
+        assert producer is not None  # for type checkers
+        sent = SentRows(ending_rows(left))
+        producer.begin()
+        for block in sent.source:
+            self._produce(producer, sent, block, self._settings.publish_timeout)
+        self._flush(producer, sent, self._settings.publish_timeout)
+        self._partitions().ended()
+        self._abandon()
+        raise Retriable(
+            f"an aborted transaction of '{self._identity}' may have been left open in "
+            f"{', '.join(map(str, left))}; it has been ended there.",
+            remedy="Look at the brokers, which did not lead these partitions for a while.",
+        )
+
+    def _wait_unhidden(self) -> None:
+        left = self._partitions().left_open(self._settings.marker_timeout)
+        if left:
+            raise HeldUp(
+                f"'{self._identity}' can't send more: rows that it has committed, up to {self._seen}, may not be "
+                f"shown yet in {', '.join(map(str, left))}, where a transaction is open: its own or another's.",
+                remedy="It is tried again. If it stays so, see 'When Kafka leaves a transaction open' in the README.",
+            )
+        self._hidden = ()
+        self._marker_store().settle(self._seen)
 
     def _initialised_producer(self) -> TransactionalProducer:
         """A new producer that has shut out all earlier ones, ended what they left open, and may begin."""
@@ -161,7 +206,7 @@ class KafkaPublisher:
         def left_ms() -> int:
             return max(1, deadline_ms - self._clock.monotonic_ms())
 
-        sent = _SentRows(rows)
+        sent = SentRows(rows)
         producer.begin()
         try:
             self._send_rows_and_marker(producer, marker, sent, left_ms)
@@ -195,13 +240,14 @@ class KafkaPublisher:
         self,
         producer: TransactionalProducer,
         marker: Marker,
-        sent: _SentRows,
+        sent: SentRows,
         left_ms: Callable[[], int],
     ) -> None:
         markers = self._marker_store()
         # The marker first. Whoever ends this transaction in our name, without a new epoch, makes what we add
         # afterwards a new one that commits; were the marker added last, it would say that aborted rows are out.
-        producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())
+        stored = marker_offset(marker, self._partitions().leaders())
+        producer.send_offsets({markers.marker_at: stored}, markers.group(), left_ms())
         for block in sent.source:
             if sent.rows == 0:
                 half = len(block) // 2
@@ -210,11 +256,12 @@ class KafkaPublisher:
                 self._produce(producer, sent, block.slice(half, len(block)), left_ms())
             else:
                 self._produce(producer, sent, block, left_ms())
-        self._sent_topics.update(sent.topics)
+        self._partitions().topics.update(sent.topics)
+        self._unshown = self._unshown or sent.rows > 0
         self._flush(producer, sent, left_ms())
 
     def _produce(
-        self, producer: TransactionalProducer, sent: _SentRows, block: RowBlock, timeout_ms: int
+        self, producer: TransactionalProducer, sent: SentRows, block: RowBlock, timeout_ms: int
     ) -> None:
         if len(block) == 0:
             return
@@ -229,7 +276,7 @@ class KafkaPublisher:
         if producer.failures():
             raise self._failure(producer.failures(), sent)
 
-    def _flush(self, producer: TransactionalProducer, sent: _SentRows, timeout_ms: int) -> None:
+    def _flush(self, producer: TransactionalProducer, sent: SentRows, timeout_ms: int) -> None:
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             left_ms = deadline_ms - self._clock.monotonic_ms()
@@ -252,7 +299,7 @@ class KafkaPublisher:
                 )
             raise Retriable(message, remedy="It is tried again; look at the brokers if it stays so.")
 
-    def _check_topics_exist(self, sent: _SentRows) -> None:
+    def _check_topics_exist(self, sent: SentRows) -> None:
         topics = sorted(sent.topics)
         missing = [topic for topic in topics if topic not in self._live_cluster().describe(topics)]
         if missing:
@@ -261,7 +308,7 @@ class KafkaPublisher:
                 remedy="Decided output waits for it: make it again, or see `processor outbox list`.",
             )
 
-    def _failure(self, failures: Sequence[DeliveryFailure], sent: _SentRows) -> ProcessorError:
+    def _failure(self, failures: Sequence[DeliveryFailure], sent: SentRows) -> ProcessorError:
         """What rows that were not stored mean (R19, R30): the row to blame where it can be told."""
         doing = f"publishing {sent.rows} rows of '{self._identity}' to topic '{failures[0].topic}'"
         by_meaning: dict[Meaning, list[DeliveryFailure]] = {}
@@ -322,6 +369,11 @@ class KafkaPublisher:
             )
         return self._markers
 
+    def _partitions(self) -> Settling:
+        if self._settling is None:
+            self._settling = Settling(self._live_cluster(), self._clock, self._topics)
+        return self._settling
+
     def _batch_limit(self) -> int:
         """Largest batch that every topic of the sink takes: a batch over its limit is refused whole."""
         if self._batch_bytes_max is None:
@@ -338,32 +390,3 @@ class KafkaPublisher:
 
     def _settings_name(self) -> str:
         return self._live_cluster().name
-
-
-class _SentRows:
-    """How much of the rows of one transaction was handed over, and which row it was that was refused."""
-
-    def __init__(self, source: Iterable[RowBlock]) -> None:
-        self.source: Final = source
-        self.topics: set[str] = set()
-        self.rows = 0
-
-    def add(self, block: RowBlock) -> None:
-        self.topics.add(block.topic)
-        self.rows += len(block)
-
-    def find(self, failure: DeliveryFailure) -> int | None:
-        """The number of the row, if exactly one of those handed over is like it."""
-        found: list[int] = []
-        start = 0
-        for block in self.source:
-            if block.topic == failure.topic:
-                for index, value in enumerate(block.values, start):
-                    key = None if block.keys is None else block.keys[index - start]
-                    if (value or b"") == (failure.value or b"") and (key or b"") == (failure.key or b""):
-                        found.append(index)
-            start += len(block)
-            if start >= self.rows:
-                break
-        found = [row for row in found if row < self.rows]
-        return found[0] if len(found) == 1 else None

@@ -203,7 +203,7 @@ class ClusterSettings(Section):
     )
     marker_topic: str = Field(
         default=MARKER_TOPIC_DEFAULT,
-        description="Small topic of two partitions against which markers are kept; never delete it.",
+        description="Small topic of three partitions against which markers are kept; never delete it.",
     )
     marker_topic_create: bool = Field(
         default=True, description="Whether to make the marker topic when it is missing."

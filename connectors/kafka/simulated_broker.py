@@ -63,6 +63,7 @@ class SimulatedBroker:
         """Rows of the open transaction of transactional id ``name``. Raises BrokerRefusal."""
         topic = self.topics.get(at.topic)
         log = self.topics.log(at)
+        log.check_leader()
         if "WRITE" in topic.denied:
             raise BrokerRefusal("TOPIC_AUTHORIZATION_FAILED")
         now_ms = self._world.now_ms()
@@ -70,6 +71,9 @@ class SimulatedBroker:
         if not log.is_open(producer_id):
             self.transactions.check_partition(name, producer_id, epoch, at)
         log.append_open(rows, now_ms, producer_id, epoch, sequence)
+        if away_ms := self._world.leader_away_ms(str(at)):
+            log.lose_leader()
+            self._world.later(away_ms, log.elect_leader)
 
     def send_offsets(
         self,

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Final, TypeVar
 
-from connectors.kafka.cluster import OffsetAt, OffsetsOfGroup, Partition, RecordConsumer, TopicDescription
+from connectors.kafka.cluster import (
+    LogEnd,
+    OffsetAt,
+    OffsetsOfGroup,
+    Partition,
+    RecordConsumer,
+    TopicDescription,
+)
 from connectors.kafka.cluster import TransactionalProducer as Producer
 from connectors.kafka.settings import ClusterSettings
 from connectors.kafka.simulated_broker import SimulatedBroker
@@ -18,6 +26,8 @@ from connectors.kafka.simulated_refusal import BrokerRefusal
 from connectors.kafka.simulated_world import BrokerWorld
 
 T = TypeVar("T")
+
+LEADERLESS_RETRY: Final[Mapping[str, int]] = MappingProxyType({"LEADER_NOT_AVAILABLE": 100})
 
 
 class SimulatedCluster:
@@ -100,6 +110,11 @@ class SimulatedCluster:
 
         return self._listed(partitions, offset)
 
+    def ends(self, partitions: Sequence[Partition], *, committed: bool) -> Mapping[Partition, LogEnd]:
+        return self._listed(
+            partitions, lambda log: LogEnd(log.stable_end if committed else log.end, log.leader_epoch)
+        )
+
     def offsets_from(self, partitions: Sequence[Partition], time_ms: int) -> Mapping[Partition, int | None]:
         return self._listed(partitions, lambda log: log.first_from(time_ms))
 
@@ -145,7 +160,9 @@ class SimulatedCluster:
             for at in partitions:
                 if not self._broker.topics.has(at):
                     raise BrokerRefusal("_NOENT", f"nobody leads {at}")
-                found[at] = offset(self._broker.log(at))
+                log = self._broker.log(at)
+                log.check_leader()
+                found[at] = offset(log)
             return found
 
         if not partitions:
@@ -156,7 +173,12 @@ class SimulatedCluster:
     def _ask(self, request: str, act: Callable[[], T], doing: str, *, changes: bool = False) -> T:
         try:
             return self._client.ask(
-                request, act, self._settings.request_timeout, doing=doing, changes=changes
+                request,
+                act,
+                self._settings.request_timeout,
+                doing=doing,
+                changes=changes,
+                retry=LEADERLESS_RETRY,
             )
         except BrokerRefusal as refused:
             raise self._client.error(refused.name, refused.text, doing) from refused

@@ -41,6 +41,22 @@ class PartitionLog:
         self._producers: dict[int, ProducerInLog] = {}
         self._open: dict[int, int] = {}
         """First offset of each open transaction by producer id: the oldest stands first."""
+        self.has_leader = True
+        self.leader_epoch = 0
+
+    def lose_leader(self) -> None:
+        """Nobody writes or asks here until it has one again, and ends of transactions pass it over."""
+        self.has_leader = False
+        self.leader_epoch += 1
+
+    def elect_leader(self) -> None:
+        self.has_leader = True
+        self.leader_epoch += 1
+
+    def check_leader(self) -> None:
+        """Raises BrokerRefusal while nobody leads."""
+        if not self.has_leader:
+            raise BrokerRefusal("LEADER_NOT_AVAILABLE")
 
     @property
     def end(self) -> int:
@@ -75,13 +91,18 @@ class PartitionLog:
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self._open
 
+    def is_left_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether rows of this epoch or an earlier one are open, and no later one has taken them in."""
+        return producer_id in self._open and self._producers[producer_id].epoch <= epoch
+
     def append_open(self, rows: Rows, now_ms: int, producer_id: int, epoch: int, sequence: int) -> None:
         """Write rows of an open transaction. ``sequence`` counts the producer's earlier rows here: rows that
         come a second time are known by it, and taken as written. Raises BrokerRefusal."""
         known = self._producers.get(producer_id)
         if known is None or known.epoch < epoch:
-            invariant(not self.is_open(producer_id), "an epoch begins when all of the one before has ended")
-            known = self._producers[producer_id] = ProducerInLog(epoch=epoch, open_ranges=[])
+            # What an earlier epoch has left open becomes part of this one's transaction (R32).
+            ranges = [] if known is None else known.open_ranges
+            known = self._producers[producer_id] = ProducerInLog(epoch=epoch, open_ranges=ranges)
         if epoch < known.epoch:
             raise BrokerRefusal("INVALID_PRODUCER_EPOCH")
         if sequence < known.next_sequence:

@@ -221,7 +221,7 @@ class SimulatedProducer:
             if refused.name in TRANSACTION_RETRY:
                 pause_ms = TRANSACTION_RETRY[refused.name]
                 stored = None
-            elif refused.name == "UNKNOWN_TOPIC_OR_PART":
+            elif refused.name in ("UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE"):
                 pause_ms, stored = FLUSH_POLL_MS, None
             else:
                 self._refused(waiting, refused)

@@ -107,6 +107,8 @@ class SimulatedReader:
         if found is None:
             return False  # the client goes on looking for it, and says nothing
         topic, log = found
+        if not log.has_leader:
+            return False
         if "READ" in topic.denied:
             return not read.told_denied
         return (

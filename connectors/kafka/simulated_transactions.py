@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from typing import Final, assert_never
 
 from connectors.kafka.cluster import Partition
@@ -18,6 +19,10 @@ from connectors.kafka.simulated_world import BrokerWorld
 
 EPOCH_LAST: Final = 32_766
 """After it an id gets a new producer id, with epoch 0 (one more is kept for fencing)."""
+
+
+OPERATOR_MS: Final = 100_000
+"""After which an operator sees to a transaction that was left open."""
 
 
 class TransactionState(Enum):
@@ -202,11 +207,7 @@ class Transactions:
         producer_id, epoch = known.producer_id, known.epoch
         known.markers_left = len(known.partitions) + len(known.groups) + 1
         for log in known.partitions.values():
-
-            def mark(log: PartitionLog = log) -> None:
-                log.mark(self._world.now_ms(), producer_id, epoch, commit=commit)
-                self._marked(known)
-
+            mark = partial(self._mark, known, log, producer_id, epoch, commit)
             self._after(self._world.visible_after_ms(str(log.at)), mark)
         for group in known.groups:
 
@@ -216,6 +217,28 @@ class Transactions:
 
             self._after(self._world.visible_after_ms(f"__consumer_offsets {group}"), end_in_group)
         self._marked(known)
+
+    def _mark(
+        self, known: TransactionalId, log: PartitionLog, producer_id: int, epoch: int, commit: bool
+    ) -> None:
+        if log.has_leader:
+            log.mark(self._world.now_ms(), producer_id, epoch, commit=commit)
+        else:  # passed over, and never told
+            self._operator_ends_later(log, producer_id, epoch, commit=commit)
+        self._marked(known)
+
+    def _operator_ends_later(self, log: PartitionLog, producer_id: int, epoch: int, *, commit: bool) -> None:
+        """What is still open then, an operator ends the way it was decided, as the README says."""
+
+        def end() -> None:
+            if not log.is_left_open(producer_id, epoch):
+                return
+            if log.has_leader:
+                log.mark(self._world.now_ms(), producer_id, epoch, commit=commit)
+            else:
+                self._operator_ends_later(log, producer_id, epoch, commit=commit)
+
+        self._world.later(OPERATOR_MS, end)
 
     def _marked(self, known: TransactionalId) -> None:
         known.markers_left -= 1

@@ -63,6 +63,9 @@ class CalmWorld:
     def visible_after_ms(self, partition: str) -> int:
         return 0
 
+    def leader_away_ms(self, partition: str) -> int:
+        return 0
+
     def later(self, delay_ms: int, act: Callable[[], None]) -> None:
         self._acts_begun += 1
         heapq.heappush(self._acts, (self._now_ms + delay_ms, self._acts_begun, act))

@@ -63,6 +63,11 @@ class OutsideWorld(Protocol):
         group's offsets (``__consumer_offsets job.out.0``) (R17)."""
         ...
 
+    def leader_away_ms(self, partition: str) -> int:
+        """Asked whenever rows have reached a partition: for how long nobody leads it from now on; 0: no change
+        (R32)."""
+        ...
+
     def later(self, delay_ms: int, act: Callable[[], None]) -> None:
         """Runs ``act`` once, outside of every process. It neither waits nor raises."""
         ...

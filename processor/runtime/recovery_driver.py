@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from processor.contracts.chance import Chance
 from processor.contracts.clock import Clock
-from processor.errors import DamagedFile, ExternalRefusal, SettingsError, Unavailable
+from processor.errors import DamagedFile, ExternalRefusal, HeldUp, SettingsError, Unavailable
 from processor.fault_points import FaultHook, FaultPoint
 from processor.ids import Attempt, Incarnation, Marker, PublisherId, StepName
 from processor.invariant import invariant
@@ -175,14 +175,23 @@ class RecoveryDriver:
             rows=sum(publication.rows for publication in action.publications),
         )
         self._parts.faults(FaultPoint.RECOVERY_BEFORE_PUBLISHING)
-        markers = {}
-        for publication in action.publications:
-            markers[publication.publisher] = self._publish(action, publication)
-            if len(markers) < len(action.publications):
-                self._parts.faults(FaultPoint.SOME_SINKS_PUBLISHED)
+        markers: dict[PublisherId, Marker] = {}
+        waiting, gives_way = action.publications, True
+        while waiting:
+            held_up: list[Publication] = []
+            for publication in waiting:
+                try:
+                    markers[publication.publisher] = self._publish(action, publication, gives_way=gives_way)
+                except HeldUp:
+                    held_up.append(publication)
+                    continue
+                if len(markers) < len(action.publications):
+                    self._parts.faults(FaultPoint.SOME_SINKS_PUBLISHED)
+            gives_way = len(held_up) < len(waiting)  # when nobody got on, each waits its full time
+            waiting = tuple(held_up)
         return MarkersWritten(markers=markers)
 
-    def _publish(self, action: PublishAll, publication: Publication) -> Marker:
+    def _publish(self, action: PublishAll, publication: Publication, *, gives_way: bool) -> Marker:
         wanted = Wanted(
             incarnation=action.incarnation,
             attempt=action.attempt,
@@ -190,7 +199,8 @@ class RecoveryDriver:
             rows=publication.rows,
         )
         publisher = self._parts.publishers.of(publication.publisher)
-        return publish(publisher, publication, wanted, self._parts.publish_tools)
+        tools = replace(self._parts.publish_tools, gives_way=gives_way)
+        return publish(publisher, publication, wanted, tools)
 
     def _open_all(self, action: OpenAll) -> MarkersWritten:
         markers: dict[PublisherId, Marker] = {}

@@ -25,6 +25,9 @@ from processor.runtime.start_options import StartOptions
 EXIT_GRACE_PASSED = 75
 """Asked to stop, but the last checkpoint was not published within the grace period. Nothing is lost."""
 
+EXIT_NOT_READABLE = 75
+"""All is published, but the last output could not be read in time (R17). The next start looks again."""
+
 STOP_AGAIN_MS = 500
 """Between two last checkpoints that a signal asks for, when one could not be taken."""
 
@@ -291,15 +294,17 @@ class Supervisor:
                 "start goes on from the newest decided one"
             )
             return EXIT_GRACE_PASSED
-        if not attempt.wait_visible():
+        readable = attempt.wait_visible()
+        if not readable:
             self._say.warning(
-                "the last output can't be read yet: a reader of the last transaction is held up"
+                "all is published, but the last output can't be read yet: a transaction is open before its end. "
+                "Nothing is lost; the next start looks again"
             )
         self._state.to(JobStatus.FINISHED if ended.finished else JobStatus.STOPPED)
         driver = attempt.driver
         assert driver is not None
         self._say.info(_how_it_ended(driver.published, ended), checkpoint=driver.published.checkpoint)
-        return 0
+        return 0 if readable else EXIT_NOT_READABLE
 
     def _close(self, attempt: RunningAttempt) -> None:
         try:

@@ -86,6 +86,8 @@ class Faults:
     """Of a read of a group's offsets: a coordinator that slept through its succession answers from memory."""
     late_markers: float = 0.0
     """Of the end of a transaction at a partition: it is seen there up to seconds later."""
+    leaders_lost: float = 0.0
+    """Of rows that reach a partition: it has no leader for some seconds, and transactions end without it."""
 
     until_ms: int = 0
     """When faults stop; from then on the run must come to its end."""
@@ -140,6 +142,7 @@ class Faults:
             lost_comes_late=0.5,
             stale_reads=0.05,
             late_markers=0.1,
+            leaders_lost=0.05,
             until_ms=20_000,
         )
 

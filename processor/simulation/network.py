@@ -15,6 +15,7 @@ SLOW_MS_MAX = 4_000
 LATE_MS_MAX = 60_000
 SOON_LATE_MS_MAX = 5_000
 MARKER_QUICK_MS_MAX = 12
+LEADER_AWAY_MS_MAX = 12_000
 MARKER_LATE_MS_MAX = 2_500
 
 
@@ -92,6 +93,12 @@ class SimulatedNetwork:
         if self._injection.draw("late marker", faults.late_markers, "network", f"late marker: {partition}"):
             return self._chance.randint(1, MARKER_LATE_MS_MAX)
         return self._chance.randint(0, MARKER_QUICK_MS_MAX)
+
+    def leader_away_ms(self, partition: str) -> int:
+        faults = self._injection.faults
+        if not self._injection.draw("leader lost", faults.leaders_lost, "network", f"no leader: {partition}"):
+            return 0
+        return self._injection.chance("leader lost").randint(1, LEADER_AWAY_MS_MAX)
 
     def later(self, delay_ms: int, act: Callable[[], None]) -> None:
         self._world.later(delay_ms * US_PER_MS, act)

@@ -14,6 +14,7 @@ from processor.contracts.sink import Publisher, TransactionLimits
 from processor.errors import (
     DamagedFile,
     Fenced,
+    HeldUp,
     LogConflict,
     PublishRefused,
     Retriable,
@@ -64,6 +65,8 @@ class PublishTools:
     faults: FaultHook
     failed: Callable[[PublisherId], None] = _nobody_counts
     """Told of every try that did not go through and is repeated."""
+    gives_way: bool = False
+    """One identity is published after another: HeldUp is raised at once, for the turn of another may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,8 @@ def publish(
 ) -> Marker:
     """Publish all rows of one identity for one decided checkpoint; returns the marker that says so.
 
-    Raises: Unavailable after the time-out (nothing is lost, publish again); Fenced; LogConflict;
-    PublishRefused with the number of the outbox row, from 0; DamagedFile.
+    Raises: Unavailable after the time-out (nothing is lost, publish again); HeldUp, if the tools say so; Fenced;
+    LogConflict; PublishRefused with the number of the outbox row, from 0; DamagedFile.
     """
     tries = _Tries(publication.publisher, tools)
     limits = publisher.limits
@@ -286,6 +289,8 @@ class _Tries:
 
     def again(self, error: Retriable) -> None:
         self._tools.failed(self._publisher)
+        if self._tools.gives_way and isinstance(error, HeldUp):
+            raise error
         if self._tools.clock.monotonic_ms() + self._pause_ms >= self._deadline_ms:
             raise Unavailable(
                 f"{self._publisher} could not be published within {self._tools.timeout_ms} ms: {error}",

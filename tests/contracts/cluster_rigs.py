@@ -269,7 +269,7 @@ class Lab:
         self.place = place
         self.settings = place.settings(**settings)
         self.cluster = self.settings.open("main")
-        self.markers = place.topic("markers", partitions=2)
+        self.markers = place.topic("markers", partitions=3)
         self.marker_at = Partition(self.markers, 0)
         self.nonce_at = Partition(self.markers, 1)
         self._opened: list[Any] = []

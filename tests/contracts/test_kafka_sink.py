@@ -37,13 +37,13 @@ def test_a_place_names_cluster_marker_topic_and_targets_by_id(place: str, topic:
     assert named == KafkaSink("written", Bytes()).check(rig.sink_context())
 
 
-def test_a_missing_marker_topic_is_made_with_two_partitions(place: str, topic: TopicFactory) -> None:
+def test_a_missing_marker_topic_is_made_with_three_partitions(place: str, topic: TopicFactory) -> None:
     markers = f"markers-{uuid.uuid4().hex[:8]}"
     rig, name = Rig(place, marker_topic=markers), topic()
     named = KafkaSink(name, Bytes()).check(rig.sink_context())
     cluster = rig.settings.open("main")
     found = cluster.describe([markers])[markers]
-    assert (found.partitions, found.topic_id) == (2, named.marker_store)
+    assert (found.partitions, found.topic_id) == (3, named.marker_store)
     cluster.close()
     publisher = KafkaSink(name, Bytes()).publisher(rig.sink_context(), rig.identity())
     assert publisher.take_over() is None
@@ -54,13 +54,13 @@ def test_a_missing_marker_topic_is_made_with_two_partitions(place: str, topic: T
 
 def test_a_marker_topic_may_be_forbidden_to_be_made(place: str, topic: TopicFactory) -> None:
     rig = Rig(place, marker_topic=f"markers-{uuid.uuid4().hex[:8]}", marker_topic_create=False)
-    with pytest.raises(ExternalRefusal, match=r"does not exist.*Make it with 2 partitions"):
+    with pytest.raises(ExternalRefusal, match=r"does not exist.*Make it with 3 partitions"):
         KafkaSink(topic(), Bytes()).check(rig.sink_context())
 
 
 def test_a_marker_topic_of_one_partition_is_refused(place: str, topic: TopicFactory) -> None:
     rig = Rig(place, marker_topic=topic("markers"))
-    with pytest.raises(ExternalRefusal, match="has 1 partitions, not 2"):
+    with pytest.raises(ExternalRefusal, match="has 1 partitions, not 3"):
         KafkaSink(topic(), Bytes()).check(rig.sink_context())
 
 

@@ -31,6 +31,10 @@ WORKERS = (1, 1, 1, 2, 3)
 OF_WORKERS = "streams_break"
 """What can only go wrong between processes."""
 
+OF_LEADERS = "leaders_lost"
+LEADERS_LOST = 0.35
+"""Of all runs: whoever waits for a partition to be led again gets no further meanwhile."""
+
 
 def job_of(seed: int) -> str:
     return Random(f"{seed}/job").choice(list(JOBS))
@@ -62,10 +66,13 @@ def faults_of(seed: int, level: str) -> Faults:
         case _:
             raise ValueError(f"there is no level {level!r}: choose one of {', '.join(LEVELS)}")
     chance = Random(f"{seed}/faults")
-    # A draw of its own: what seeds stood for before there were workers, they stand for still.
-    off = [kind for kind in all_of_them.kinds() if kind != OF_WORKERS and chance.random() > KIND_IS_ON]
+    # Draws of their own: what seeds stood for before there were these, they stand for still.
+    own = (OF_WORKERS, OF_LEADERS)
+    off = [kind for kind in all_of_them.kinds() if kind not in own and chance.random() > KIND_IS_ON]
     if Random(f"{seed}/faults of workers").random() > KIND_IS_ON:
         off.append(OF_WORKERS)
+    if Random(f"{seed}/faults of leaders").random() > LEADERS_LOST:
+        off.append(OF_LEADERS)
     return all_of_them.without(*off).times(chance.choice(TIMES))
 
 

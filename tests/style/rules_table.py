@@ -49,6 +49,7 @@ RULES: Mapping[str, str] = {
     "R29": "Ray",
     "R30": "Bad rows are found before the decision, and never block the innocent",
     "R31": "Assumptions are checked at start",
+    "R32": "Before rows are sent, nothing that the identity sent before is open",
 }
 
 PARTS: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Mutants of publishing: identities, taking over, markers, transactions (R10-R17)."""
+"""Mutants of publishing: identities, taking over, markers, transactions (R10-R17, R32)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 PUBLISH: Final = "processor.task.publication:publish"
 JUDGE: Final = "processor.protocol.publishing:judge_publication"
 KAFKA: Final = "connectors.kafka.publisher:KafkaPublisher"
+
+OF_LEADERS: Final = Faults(
+    leaders_lost=0.1, kills=10, sleeps=3, replacements=3, request_slow=0.02, until_ms=20_000
+)
 
 PUBLISHING: Final = (
     Mutant(
@@ -42,14 +46,14 @@ PUBLISHING: Final = (
                 function=f"{KAFKA}.take_over",
                 find='        with self._again_when_silent("taking over"):\n',
                 put='        with self._again_when_silent("reading the marker"):\n'
-                "            marker = markers.read_fresh()\n"
+                "            self._seen = markers.read_fresh()\n"
                 '        with self._again_when_silent("taking over"):\n',
             ),
             Edit(
                 function=f"{KAFKA}.take_over",
                 find="        with self._again_when_silent("
                 '"reading the marker; a transaction of this identity may be open"):\n'
-                "            marker = markers.read_fresh()\n",
+                "            self._seen = markers.read_fresh(settled=self._sent if undisturbed else None)\n",
                 put="",
             ),
         ),
@@ -124,8 +128,8 @@ PUBLISHING: Final = (
         edits=(
             Edit(
                 function=f"{KAFKA}._send_rows_and_marker",
-                find="producer.send_offsets({markers.marker_at: marker_offset(marker)}, markers.group(), left_ms())",
-                put="markers._offsets.begin_commit({markers.marker_at: marker_offset(marker)})",
+                find="producer.send_offsets({markers.marker_at: stored}, markers.group(), left_ms())",
+                put="markers._offsets.begin_commit({markers.marker_at: stored})",
             ),
         ),
     ),
@@ -182,7 +186,7 @@ PUBLISHING: Final = (
         edits=(
             Edit(
                 function="connectors.kafka.marker_store:read_proved_fresh",
-                find="if proof is not None and proof.metadata == nonce:",
+                find="if stored[nonce_at] == nonce:",
                 put="if True:",
             ),
         ),
@@ -217,8 +221,63 @@ PUBLISHING: Final = (
         edits=(
             Edit(
                 function=f"{KAFKA}.wait_visible",
-                find="        if not self._sent_topics:\n",
-                put="        if True:\n",
+                find="        if self._unshown or self._hidden:",
+                put="        if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R32_nobody_looks_for_what_is_left_open",
+        faults=OF_LEADERS,
+        breaks="What was aborted while a partition had no leader comes out with what is sent next.",
+        edits=(
+            Edit(
+                function="connectors.kafka.settling:Settling.glance",
+                find='return self._now == self._settled and self._in_short() != ""',
+                put="return True",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R32_after_a_restart_nobody_looks",
+        faults=OF_LEADERS,
+        breaks="A new process takes it that no leader has changed since the last marker.",
+        edits=(
+            Edit(
+                function="connectors.kafka.settling:Settling.led_by",
+                find='same = leaders != "" and leaders == self._in_short()',
+                put='same = leaders != ""',
+            ),
+        ),
+    ),
+    Mutant(
+        name="R32_the_old_marker_counts_after_something_was_ended",
+        faults=OF_LEADERS,
+        breaks="After what was left open has been ended, by a new producer, the marker is not read again.",
+        edits=(
+            Edit(
+                function=f"{KAFKA}._end_left_open",
+                find="        self._abandon()\n",
+                put="        self._abandon()\n"
+                "        self._producer = self._initialised_producer()\n"
+                "        return\n",
+            ),
+            Edit(
+                function=f"{KAFKA}._settle",
+                find="            if left:\n                self._hidden",
+                put="            if left and not was_aborted:\n                self._hidden",
+            ),
+        ),
+    ),
+    Mutant(
+        name="R32_what_is_left_open_counts_as_aborted",
+        faults=OF_LEADERS,
+        breaks="What was committed while a partition had no leader is aborted there.",
+        edits=(
+            Edit(
+                function=f"{KAFKA}._settle",
+                find="was_aborted = markers.settled == self._seen",
+                put="was_aborted = True",
             ),
         ),
     ),

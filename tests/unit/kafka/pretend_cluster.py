@@ -12,6 +12,7 @@ from typing import Any
 from connectors.kafka.cluster import (
     DeliveryFailure,
     GroupOffset,
+    LogEnd,
     OffsetAt,
     Partition,
     TopicDescription,
@@ -203,6 +204,7 @@ class PretendCluster:
         self.topics: dict[str, TopicDescription] = {}
         self.configs: dict[str, Mapping[str, str] | None] = {}
         self.ranges: dict[Partition, tuple[int, int]] = {}
+        self.epochs: dict[Partition, int] = {}
         self.nonces = 0
 
     @property
@@ -229,6 +231,11 @@ class PretendCluster:
 
     def offsets(self, partitions: Sequence[Partition], at: OffsetAt) -> Mapping[Partition, int]:
         return {each: self.ranges[each][0 if at is OffsetAt.EARLIEST else 1] for each in partitions}
+
+    def ends(self, partitions: Sequence[Partition], *, committed: bool) -> Mapping[Partition, LogEnd]:
+        return {
+            each: LogEnd(self.ranges.get(each, (0, 0))[1], self.epochs.get(each, 0)) for each in partitions
+        }
 
     def offsets_from(self, partitions: Sequence[Partition], time_ms: int) -> Mapping[Partition, int | None]:
         return dict.fromkeys(partitions)

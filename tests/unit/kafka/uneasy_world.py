@@ -28,6 +28,8 @@ class UneasyWorld(CalmWorld):
         self.late_ms: dict[str, int] = {}
         self.stale = 0
         self.marker_ms: dict[str, int] = {}
+        self.leader_away: dict[str, int] = {}
+        """Taken out when it happens."""
         self.asked: list[str] = []
         self.before: Callable[[str], None] | None = None
 
@@ -52,6 +54,9 @@ class UneasyWorld(CalmWorld):
     def visible_after_ms(self, partition: str) -> int:
         return self.marker_ms.get(partition, 0)
 
+    def leader_away_ms(self, partition: str) -> int:
+        return self.leader_away.pop(partition, 0)
+
     def times_asked(self, name: str) -> int:
         return sum(1 for request in self.asked if request.split()[0] == name)
 
@@ -63,7 +68,7 @@ class UneasyKafka:
         self.world = UneasyWorld()
         self.broker = SimulatedBroker(self.world)
         self.broker.create_topic("out", partitions)
-        self.broker.create_topic(MARKERS, 2)
+        self.broker.create_topic(MARKERS, 3)
         self.settings = ClusterSettings(bootstrap_servers="simulated:1")
         self.cluster = SimulatedCluster(self.broker, self.world, self.settings, 1)
 
