@@ -17,7 +17,7 @@ from tests.simulation.mutants.catalogue import MUTANTS
 from tests.simulation.mutants.mutant import Mutant, applied
 
 LEVEL: Final = "heavy"
-STEPS_MAX: Final = 60_000
+STEPS_MAX: Final = 80_000
 """A run that hangs is known sooner; what is sound needs a third of that."""
 
 COLLECT_EVERY: Final = 20
