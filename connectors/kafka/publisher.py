@@ -137,7 +137,8 @@ class KafkaPublisher:
         """
         self._hidden = ()
         partitions, markers = self._partitions(), self._marker_store()
-        if not undisturbed and not partitions.led_by(markers.leaders):
+        same = undisturbed or (self._seen is not None and partitions.led_by(markers.leaders))
+        if not same:
             was_aborted = markers.settled == self._seen
             left = partitions.left_open(self._settings.marker_timeout if was_aborted else 0)
             if left and was_aborted:
@@ -153,9 +154,16 @@ class KafkaPublisher:
         assert producer is not None  # for type checkers
         sent = SentRows(ending_rows(left))
         producer.begin()
-        for block in sent.source:
-            self._produce(producer, sent, block, self._settings.publish_timeout)
-        self._flush(producer, sent, self._settings.publish_timeout)
+        try:
+            for block in sent.source:
+                self._produce(producer, sent, block, self._settings.publish_timeout)
+            self._flush(producer, sent, self._settings.publish_timeout)
+        except (PublishRefused, TooLarge) as refused:  # of a row that is none of the job's
+            raise ExternalRefusal(
+                f"an aborted transaction of '{self._identity}' may have been left open in "
+                f"{', '.join(map(str, left))}, and the row that would end it is refused: {refused.message}",
+                remedy="End it with `kafka-transactions.sh abort`, or let the topic take such a row.",
+            ) from refused
         self._partitions().ended()
         self._abandon()
         raise Retriable(

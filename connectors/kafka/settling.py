@@ -11,6 +11,7 @@ passed over; else it is looked at, up to where each partition went when the earl
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from connectors.kafka.cluster import Cluster, LogEnd, Partition
@@ -31,6 +32,9 @@ LEADERLESS_TRIES_MAX: Final = 12
 
 LOOKS_MAX: Final = 100_000
 """Bound beside the time-out, should a clock stand still."""
+
+CHANGED: Final[Mapping[Partition, int]] = MappingProxyType({})
+"""Leaders that are others than those of now."""
 
 ENDING_KEY: Final = b"processor: ends an open transaction"
 """Key of the row that is written, and aborted, where a transaction was left open."""
@@ -67,8 +71,7 @@ class Settling:
         """Whether no leader has changed since a marker was sent with this ``leaders``. If so, whatever was sent
         since then has ended too: it was sent under the same leaders."""
         same = leaders != "" and leaders == self._in_short()
-        if same:
-            self._settled = self._now
+        self._settled = self._now if same else CHANGED
         return same
 
     def left_open(self, timeout_ms: int) -> tuple[Partition, ...]:

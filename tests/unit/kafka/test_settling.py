@@ -9,7 +9,8 @@ from connectors.kafka.publisher import KafkaPublisher
 from connectors.kafka.settling import LEADER_NEWS_MS, Settling
 from connectors.kafka.simulated_transactions import OPERATOR_MS
 from connectors.kafka.simulated_world import Fate
-from processor.errors import HeldUp, Retriable
+from connectors.kafka.topic_limits import TopicLimits
+from processor.errors import ExternalRefusal, HeldUp, Retriable
 from processor.ids import Attempt, CheckpointId, Incarnation, JobName, Marker, PublisherId, StepName
 from processor.records.rows import RowBlock
 from tests.unit.kafka.pretend_cluster import PretendCluster
@@ -152,6 +153,32 @@ def test_r32_soon_after_a_change_one_look_proves_nothing_for_the_next_transactio
     kafka.world.wait(LEADER_NEWS_MS)
     assert settling.glance()
     assert settling.leaders() == "1.2"
+
+
+def test_r32_a_change_that_an_earlier_process_did_not_see_is_one_too() -> None:
+    kafka = UneasyKafka()
+    settling = Settling(kafka.cluster, kafka.world, ["out"])
+    assert not settling.glance()
+    assert not settling.led_by("1.7")
+    assert settling.left_open(0) == ()
+    assert not settling.glance(), "when it was, is not known"
+    kafka.world.wait(LEADER_NEWS_MS)
+    assert settling.glance()
+
+
+def test_r32_a_topic_that_refuses_the_row_which_ends_it_is_named() -> None:
+    kafka = UneasyKafka()
+    publisher = publisher_on(kafka)
+    kafka.world.leader_away[str(OUT)] = AWAY_MS
+    kafka.world.fates["EndTxn"] = [Killed()]
+    publisher.take_over()
+    with pytest.raises(Killed):
+        publisher.send(marker(1, 1), [rows(b"a")])
+    kafka.broker.topics.get("out").limits = TopicLimits.of({"max.message.bytes": "10"})
+    with pytest.raises(
+        ExternalRefusal, match=r"left open in out/0, and the row that would end it is refused"
+    ):
+        publisher_on(kafka).take_over()
 
 
 def test_r32_a_partition_that_is_new_is_looked_at() -> None:
