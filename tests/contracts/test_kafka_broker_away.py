@@ -56,6 +56,7 @@ def taken_over(publisher: Publisher) -> Marker | None:
     raise AssertionError(f"not taken over in {TRIES_MAX} tries")
 
 
+@pytest.mark.timeout(400)
 def test_case_11_a_broker_that_stands_still_during_the_commit(private_kafka: BrokerProcess) -> None:
     rig = Rig(private_kafka.bootstrap, **SHORT)
     out = create_topic(private_kafka.bootstrap, "out")

@@ -18,7 +18,7 @@ from tests.passed_over import has_passed_over
 from tests.topics import create_topic
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROWS = [b"%d" % n for n in range(100)]
 MORE = [b"%d" % n for n in range(100, 150)]

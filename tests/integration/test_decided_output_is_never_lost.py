@@ -164,6 +164,7 @@ def test_case_08_r25_a_broker_killed_and_away_for_longer_than_every_timeout(
 
 
 @pytest.mark.kill
+@pytest.mark.timeout(400)
 def test_case_11_r25_a_broker_asleep_for_longer_than_every_timeout(
     private_kafka: BrokerProcess, tmp_path: Path
 ) -> None:
