@@ -56,12 +56,19 @@ class Settling:
         self._doubtful_until_ms = 0
 
     def glance(self) -> bool:
-        """One look, after earlier producers were shut out: whether no leader has changed since all was settled.
+        """One look, after earlier producers were shut out: whether no partition was without a leader since all was
+        settled. Losing the leader and getting another one are two changes; handing it over is one.
 
         Raises Unavailable or Retriable while a partition has no leader.
         """
-        self._now = _epochs(self._ends(self._partitions(), committed=True))
-        return self._now == self._settled and self._in_short() != ""
+        now = self._now = _epochs(self._ends(self._partitions(), committed=True))
+        before = self._settled
+        if before is None or now.keys() != before.keys() or not self._in_short():
+            return False
+        if any(epoch - before[at] > 1 for at, epoch in now.items()):
+            return False
+        self._settled = now
+        return True
 
     def leaders(self) -> str:
         """Who leads while all is settled, in short, to be kept with a marker; empty where that is not known."""

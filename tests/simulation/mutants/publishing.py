@@ -233,8 +233,8 @@ PUBLISHING: Final = (
         edits=(
             Edit(
                 function="connectors.kafka.settling:Settling.glance",
-                find='return self._now == self._settled and self._in_short() != ""',
-                put="return True",
+                find="        before = self._settled\n",
+                put="        return True\n",
             ),
         ),
     ),

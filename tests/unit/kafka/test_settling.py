@@ -155,6 +155,21 @@ def test_r32_soon_after_a_change_one_look_proves_nothing_for_the_next_transactio
     assert settling.leaders() == "1.2"
 
 
+def test_r32_a_leader_that_is_handed_over_leaves_nobody_out() -> None:
+    kafka = UneasyKafka(partitions=2)
+    settling = Settling(kafka.cluster, kafka.world, ["out"])
+    settling.left_open(0)
+    kafka.broker.log(OUT).leader_epoch += 1
+    assert settling.glance()
+    assert settling.leaders() == "2.1"
+    kafka.broker.log(OUT).leader_epoch += 1
+    kafka.broker.log(Partition("out", 1)).leader_epoch += 1
+    assert settling.glance(), "one after another is one each time"
+    kafka.broker.log(OUT).leader_epoch += 2
+    assert not settling.glance(), "nobody may have led it in between"
+    assert settling.leaders() == ""
+
+
 def test_r32_a_change_that_an_earlier_process_did_not_see_is_one_too() -> None:
     kafka = UneasyKafka()
     settling = Settling(kafka.cluster, kafka.world, ["out"])
