@@ -66,10 +66,15 @@ class Outcome:
 
 
 def run_kills(
-    scenario: Scenario, kills: int, chance: random.Random, acts: Sequence[str] = (COORDINATOR,)
+    scenario: Scenario,
+    kills: int,
+    chance: random.Random,
+    acts: Sequence[str] = (COORDINATOR,),
+    *,
+    starting_share: float = STARTING_SHARE,
 ) -> Outcome:
     """Feed, kill so many times, drain, stop, audit. Failures are told in the outcome. ``acts``: who is killed, in
-    turn."""
+    turn; ``starting_share``: of the kills, those that meet a job which is still starting."""
     witness, process = scenario.witness(), scenario.process()
     feeder = Feeder(scenario.bootstrap, scenario.topic_in, seed=chance.randrange(2**32))
     done, losses, duplicates, records, failure = 0, 0, 0, 0, ""
@@ -78,7 +83,7 @@ def run_kills(
     witness.start()
     try:
         for number in range(kills):
-            _run_for_a_while(scenario, process, chance)
+            _run_for_a_while(scenario, process, chance, starting_share)
             act = acts[number % len(acts)]
             before = scenario.reached()
             begun_s = time.monotonic()
@@ -131,12 +136,14 @@ def _wait_recovered(scenario: Scenario, process: JobProcess, before: Reached) ->
     wait_until(published, REACH_TIMEOUT_S, "a new attempt publishes")
 
 
-def _run_for_a_while(scenario: Scenario, process: JobProcess, chance: random.Random) -> None:
+def _run_for_a_while(
+    scenario: Scenario, process: JobProcess, chance: random.Random, starting_share: float
+) -> None:
     """Some way into the start of the job, or into its run."""
     span_s = RUNNING_S
     if process.started and process.exit_code() is None:
         pass  # only a worker was killed, or somebody slept
-    elif chance.random() < STARTING_SHARE:
+    elif chance.random() < starting_share:
         span_s = STARTING_S
         process.start()
     else:
