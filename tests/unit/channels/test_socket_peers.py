@@ -22,21 +22,11 @@ from processor.ids import Attempt, Incarnation, JobName, WorkerId
 from processor.records.elements import Watermark
 from processor.runtime.system import SystemChance
 from tests.unit.channels.kit import CODEC, EDGE, addresses_in
+from tests.unit.operators.kit import SetClock
 from tests.waiting import wait_until
 
 JOB, INCARNATION = JobName("job"), Incarnation("i")
 PATIENCE_S = 20.0
-
-
-class SetClock:
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return self.now_ms
 
 
 class Workers:

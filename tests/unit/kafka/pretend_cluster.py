@@ -19,6 +19,7 @@ from connectors.kafka.cluster import (
 )
 from processor.errors import Retriable, Unavailable
 from processor.records.rows import RowBlock
+from tests.unit.operators.kit import SetClock
 
 
 @dataclass(frozen=True)
@@ -182,20 +183,9 @@ class PretendProducer:
         self.calls.append("abandon")
 
 
-class SetClock:
-    def __init__(self) -> None:
-        self.now_ms = 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-
 class PretendCluster:
     def __init__(self) -> None:
-        self.clock = SetClock()
+        self.clock = SetClock(1_000_000)
         self.reading = PretendConsumer()
         self.offsets_of_group = PretendGroup()
         self.producers: list[PretendProducer] = []

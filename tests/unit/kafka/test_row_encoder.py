@@ -20,7 +20,7 @@ from processor.contracts.sink import SinkContext
 from processor.errors import BadRecord, JobError
 from processor.ids import JobName, SplitId, StepName
 from processor.records.batch import NO_TIMESTAMP, Batch
-from tests.unit.kafka.pretend_cluster import SetClock
+from tests.unit.operators.kit import SetClock
 
 KAFKA_4 = {"max.message.bytes": "1000", "message.timestamp.after.max.ms": "3600000"}
 
@@ -40,7 +40,7 @@ class Encoding:
             step=StepName("out"),
             settings={},
             policy=policy or Fail(),
-            clock=SetClock(),
+            clock=SetClock(1_000_000),
             count=self.count,
         )
         limits = TopicLimits.of(config or KAFKA_4, partitions=2)

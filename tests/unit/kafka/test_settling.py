@@ -50,6 +50,15 @@ def published(publisher: KafkaPublisher, wanted: Marker, block: RowBlock) -> Non
     raise AssertionError("not published in 20 tries")
 
 
+def killed_at_the_end(kafka: UneasyKafka, publisher: KafkaPublisher, wanted: Marker, block: RowBlock) -> None:
+    """All is sent when the partition loses its leader and the publisher its life."""
+    kafka.world.leader_away[str(OUT)] = AWAY_MS
+    kafka.world.fates["EndTxn"] = [Killed()]
+    publisher.take_over()
+    with pytest.raises(Killed):
+        publisher.send(wanted, [block])
+
+
 def test_r32_while_leaders_stay_a_publish_asks_for_topics_and_ends_once() -> None:
     kafka = UneasyKafka()
     publisher = publisher_on(kafka)
@@ -69,11 +78,7 @@ def test_r32_what_was_aborted_is_ended_before_it_comes_out_with_the_next(same_pr
     kafka = UneasyKafka()
     publisher = publisher_on(kafka)
     published(publisher, marker(1, 1), rows(b"a"))
-    kafka.world.leader_away[str(OUT)] = AWAY_MS
-    kafka.world.fates["EndTxn"] = [Killed()]
-    publisher.take_over()
-    with pytest.raises(Killed):
-        publisher.send(marker(2, 2), [rows(b"b", b"c")])
+    killed_at_the_end(kafka, publisher, marker(2, 2), rows(b"b", b"c"))
     if not same_process:
         publisher = publisher_on(kafka)
     published(publisher, marker(2, 2), rows(b"b", b"c"))
@@ -83,12 +88,7 @@ def test_r32_what_was_aborted_is_ended_before_it_comes_out_with_the_next(same_pr
 
 def test_r32_the_row_that_ends_it_is_aborted_and_says_what_it_is() -> None:
     kafka = UneasyKafka()
-    publisher = publisher_on(kafka)
-    kafka.world.leader_away[str(OUT)] = AWAY_MS
-    kafka.world.fates["EndTxn"] = [Killed()]
-    publisher.take_over()
-    with pytest.raises(Killed):
-        publisher.send(marker(1, 1), [rows(b"a")])
+    killed_at_the_end(kafka, publisher_on(kafka), marker(1, 1), rows(b"a"))
     heir = publisher_on(kafka)
     with pytest.raises(Retriable, match="may have been left open in out/0; it has been ended there"):
         heir.take_over()
@@ -183,12 +183,7 @@ def test_r32_a_change_that_an_earlier_process_did_not_see_is_one_too() -> None:
 
 def test_r32_a_topic_that_refuses_the_row_which_ends_it_is_named() -> None:
     kafka = UneasyKafka()
-    publisher = publisher_on(kafka)
-    kafka.world.leader_away[str(OUT)] = AWAY_MS
-    kafka.world.fates["EndTxn"] = [Killed()]
-    publisher.take_over()
-    with pytest.raises(Killed):
-        publisher.send(marker(1, 1), [rows(b"a")])
+    killed_at_the_end(kafka, publisher_on(kafka), marker(1, 1), rows(b"a"))
     kafka.broker.topics.get("out").limits = TopicLimits.of({"max.message.bytes": "10"})
     with pytest.raises(
         ExternalRefusal, match=r"left open in out/0, and the row that would end it is refused"

@@ -17,23 +17,10 @@ from processor.protocol.recovery_messages import PublishAll
 from processor.records.rows import RowBlock
 from processor.runtime.recovery_driver import RecoveryDriver
 from processor.task.publication import PublishTools
+from tests.unit.operators.kit import SetClock
 
 INCARNATION = Incarnation("i")
 TIMEOUT_MS = 10_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_ms = 0
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def pass_(self, wait_ms: int) -> None:
-        self.now_ms += wait_ms
 
 
 class OneHeldUp:
@@ -61,14 +48,18 @@ def identity(subtask: int) -> PublisherId:
 
 
 def recovered(waits_for: dict[int, set[int]]) -> list[int]:
-    clock, order = Clock(), list[int]()
+    clock, order = SetClock(), list[int]()
     publishers = {identity(n): OneHeldUp(order, n, waits_for.get(n, set())) for n in range(3)}
+
+    def pause(wait_ms: int) -> None:
+        clock.now_ms += wait_ms
+
     tools = PublishTools(
         outboxes=SimpleNamespace(),  # type: ignore[arg-type]
         sealed=lambda _: True,
         timeout_ms=TIMEOUT_MS,
         clock=clock,
-        pause=clock.pass_,
+        pause=pause,
         faults=no_faults,
     )
     parts: Any = SimpleNamespace(
