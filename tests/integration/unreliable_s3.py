@@ -36,6 +36,7 @@ class UnreliableS3:
         """To requests that take a place of a log, by the name of the fault."""
         self._chance = chance
         self._seen: set[str] = set()
+        self._bucket = server.bucket()  # made while nothing happens to requests yet
         server.always(self._choose)
 
     def settings(self, folder: Path) -> Mapping[str, str]:
@@ -44,7 +45,7 @@ class UnreliableS3:
         secret.write_text(SECRET_KEY)
         section = {**self.server.section(), "secret_access_key": f"file:{secret}"}
         return {
-            "checkpoint.directory": str(self.server.location(self.server.bucket())),
+            "checkpoint.directory": str(self.server.location(self._bucket)),
             "runtime.control_directory": str(folder / "control"),
             **{f"stores.s3.{name}": value for name, value in section.items()},
         }

@@ -104,7 +104,7 @@ def test_d01_d05_workers_are_lost_at_every_moment_and_nothing_else_is():
 
 
 def test_r12_workers_that_outlive_their_coordinator_publish_and_nothing_is_doubled():
-    seeds = (1, 3, 11)
+    seeds = (155, 387, 473)
     met = of([run_seed(case_of(seed, "copy"), seed, WHILE_PUBLISHING, workers=3) for seed in seeds])
     assert met["a worker without its coordinator passes taken-over-marker-not-read"]
     assert met["a worker without its coordinator passes commit-sent-answer-not-seen"]
