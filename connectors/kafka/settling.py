@@ -4,7 +4,7 @@ A coordinator that ends a transaction tells each partition in it, but for those 
 them it passes over, for good. What was written there stays open, and the same producer's next transaction takes
 it in: rows that were aborted come out with it, and rows that were committed are aborted if it is.
 
-So before rows are sent it is made sure that nothing is open. While no leader has changed, nothing can have been
+So before rows are sent it is made sure that nothing is open. While every partition was led, nothing can have been
 passed over; else it is looked at, up to where each partition went when the earlier producer was shut out.
 """
 

@@ -17,6 +17,7 @@ from connectors.kafka.source import KafkaSource
 from processor.contracts.policy import Fail, Policy
 from processor.contracts.sink import Publisher, SinkContext
 from processor.contracts.source import Reader, SourceContext
+from processor.errors import Retriable
 from processor.fault_points import FaultHook, no_faults
 from processor.ids import (
     Attempt,
@@ -35,6 +36,7 @@ from tests.contracts.cluster_rigs import SimulatedPlace, place_of
 
 INCARNATION = Incarnation("4f1c")
 DEADLINE_S = 60.0
+TAKE_OVERS_MAX = 30
 
 
 class Bytes:
@@ -115,6 +117,17 @@ class Rig:
         for partition, value in rows:
             producer.produce(topic, value, partition=partition)
         assert producer.flush(DEADLINE_S) == 0
+
+
+def taken_over(publisher: Publisher) -> Marker | None:
+    """Takes over as the engine does it: again while a broker that has just started still loads what its coordinators
+    know, or nobody leads a partition."""
+    for _ in range(TAKE_OVERS_MAX):
+        try:
+            return publisher.take_over()
+        except Retriable:
+            continue
+    raise AssertionError(f"not taken over in {TAKE_OVERS_MAX} tries")
 
 
 def marker(checkpoint: int, rows: int, attempt: int = 1) -> Marker:

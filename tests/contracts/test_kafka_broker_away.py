@@ -12,7 +12,7 @@ from processor.errors import Retriable
 from processor.fault_points import FaultPoint
 from processor.ids import Marker
 from processor.records.rows import RowBlock
-from tests.contracts.kafka_rig import Reading, Rig, block, marker, numbers, read_committed, values
+from tests.contracts.kafka_rig import Reading, Rig, block, marker, numbers, read_committed, taken_over, values
 from tests.passed_over import has_passed_over
 from tests.topics import create_topic
 
@@ -44,16 +44,6 @@ def publish(publisher: Publisher, wanted: Marker, rows: RowBlock) -> int:
         except Retriable as failed:
             last = failed
     raise NotPublished(f"not published in {TRIES_MAX} tries: {last}")
-
-
-def taken_over(publisher: Publisher) -> Marker | None:
-    """A broker that has just started is still loading what its coordinators know."""
-    for _ in range(TRIES_MAX):
-        try:
-            return publisher.take_over()
-        except Retriable:
-            continue
-    raise AssertionError(f"not taken over in {TRIES_MAX} tries")
 
 
 @pytest.mark.timeout(400)

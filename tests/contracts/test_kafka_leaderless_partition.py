@@ -12,8 +12,7 @@ from connectors.kafka.dev_broker import Cluster
 from processor.contracts.sink import Publisher
 from processor.errors import Retriable
 from processor.fault_points import FaultHook, FaultPoint, no_faults
-from processor.ids import Marker
-from tests.contracts.kafka_rig import Rig, block, marker, read_committed, values
+from tests.contracts.kafka_rig import Rig, block, marker, read_committed, taken_over, values
 from tests.passed_over import has_passed_over
 from tests.topics import create_topic
 from tests.waiting import wait_until
@@ -72,18 +71,6 @@ def at_commit(act: Callable[[], None]) -> FaultHook:
             act()
 
     return hook
-
-
-def taken_over(publisher: Publisher) -> Marker | None:
-    def try_once() -> tuple[Marker | None] | None:
-        try:
-            return (publisher.take_over(),)
-        except Retriable:
-            return None
-
-    found = wait_until(try_once, WAIT_S, "it has taken over")
-    assert found is not None
-    return found[0]
 
 
 def test_case_11_r32_what_was_aborted_without_a_leader_does_not_come_out_with_what_is_sent_next(
